@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
+from cdlm_lab.data.pairs import collected
 from cdlm_lab.data.reading import FORMATS, KIND, Corpus, open_records, read_records, splits_of, write_records
 from cdlm_lab.data.records import PassedOver
 
@@ -36,10 +38,15 @@ def convert_corpus(chosen: argparse.Namespace) -> int:
         return 1
     out, lost = Path(chosen.made), PassedOver()
     out.mkdir(parents=True, exist_ok=True)
-    for split in splits_of(task, chosen.source):
-        file = out / f"{split.replace('validation', 'dev')}.jsonl"
-        count = write_records(file, read_records(task, chosen.source, split, passed_over=lost))
-        print(f"{file}: {count:,} records")
+    if task == "collection":
+        both = collected(read_records(task, chosen.source, "", passed_over=lost))
+        parts = {"documents": both[0].values(), "links": both[1]}
+    else:
+        read = partial(read_records, task, chosen.source, passed_over=lost)
+        parts = {split.replace("validation", "dev"): read(split) for split in splits_of(task, chosen.source)}
+    for name, some in parts.items():
+        file = out / f"{name}.jsonl"
+        print(f"{file}: {write_records(file, some):,} records")
     for line in [*lost.lines(), *lost.notes]:
         print(line, file=sys.stderr)
     return 0

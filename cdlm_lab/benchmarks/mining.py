@@ -16,6 +16,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.splits import SPLIT_NAMES
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.metrics.paired import jackknife_interval
-from cdlm_lab.mining.articles import Article, Found, Pile, pile_of, read_pile
+from cdlm_lab.mining.articles import Article, Pile, pile_of, read_pile
 from cdlm_lab.mining.clusters import UNDATED, MineSettings, clusters_from, days_of, pairs_among, vectors_of
 from cdlm_lab.mining.linkage import joined
 from cdlm_lab.mining.similarity import Pairs
@@ -62,7 +63,7 @@ def read_events(path: Path) -> tuple[dict[str, dict[str, str]], dict[str, Articl
             name = document["id"]
             times[name] += 1
             events[part][name] = record.fields["cluster_id"]
-            documents.append(Found(f"{path.name}:{record.line}", document))
+            documents.append(replace(record, fields=document))
     articles = {article.id: article for article in pile_of(documents, path).articles}
     known = {part: {n: e for n, e in of.items() if times[n] == 1} for part, of in events.items()}
     return known, articles

@@ -1,9 +1,10 @@
-"""Readers of clusters of related documents for pre-training: the embedded corpus by name, others by path.
+"""Clusters of related documents for pre-training: storyworld by name, all others by path.
 
-The format of a path is recognised by file names, folder entries or the first record; SHAPES lists all. Where
-a corpus has no splits, a hash of each cluster's id decides (90/5/5); few clusters are dealt so that each
-split has one. Clusters keep the order of the files.
-Clusters of one document and empty documents are yielded; tokenising the corpus drops and counts them.
+Rows of clusters, one's own or published, are read as they lie, whatever they are written in
+(`rows_by_split`); so are folders of texts and three corpora of several files. Where a corpus has no splits, a
+hash of each cluster's id decides (90/5/5); few clusters are dealt so that each split has one. Clusters keep
+the order of the files. Clusters of one document and empty documents are yielded; tokenising the corpus drops
+and counts them.
 """
 
 from __future__ import annotations
@@ -11,36 +12,37 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field
 
 from cdlm_lab.data import files
+from cdlm_lab.data.cache import STORYWORLD, fingerprint, hash_as_known
 from cdlm_lab.data.convert.ecb_plus import ecb_plus_files, read_ecb_plus_topics
-from cdlm_lab.data.convert.scisumm import read_scisumm_corpus, scisumm_files
-from cdlm_lab.data.convert.tagged import docarc_files, read_docarc_passages
-from cdlm_lab.data.files import DataError, FieldFault, Fields, Text, entries, plain_name, read_lines
+from cdlm_lab.data.convert.scisumm import collection_files, read_scisumm_corpus
+from cdlm_lab.data.convert.tagged import book_files, read_passages
+from cdlm_lab.data.files import DataError, FieldFault, Fields, JsonRecord, Text, entries, plain_name
 from cdlm_lab.data.records import Cluster, Document, Paragraphed
-from cdlm_lab.data.rows import HUB, rows_by_split
+from cdlm_lab.data.rows import HUB, Row, Rows, rows_by_split, rows_of
 from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, Split, dealt, hashed_split
 from cdlm_lab.data.words import split_sentences
 from cdlm_lab.errors import check_choice
 
-STORYWORLD = "storyworld"
 SHAPES = (
     "storyworld (the embedded corpus)",
     "a folder of folders of .txt (one sub-folder = one cluster)",
-    'a .jsonl of clusters ({"id": ..., "documents": [...]}; also .jsonl.gz, .jsonl.xz)',
-    'Multi-News (a folder of train/val/test.txt.src, or one .src file; or rows of {"document": ...}, '
-    "hub:owner/name or a folder of parquet, JSON lines or save_to_disk)",
+    'rows of clusters, {"id": ..., "documents": [...]} (JSON lines, parquet, a folder of save_to_disk, '
+    "hub:owner/name; a file, or train, dev and test)",
+    'Multi-News (train/val/test.txt.src, one of them, or rows of {"document": ...})',
     "a folder or file of news clusters (allsides_*.jsonl)",
     "the ECB+ folder",
     "a folder in Doc-ARC's format (train, dev and test with a .tsv for each document)",
     "a folder with CL-SciSumm or ScisummNet (cl_scisumm_2018.tar.xz, scisummnet_2019.tar.xz, or unpacked)",
 )
-READERS_VERSION = "1"  # part of every checksum; raise it when a reader makes other texts of the same files
+READERS_VERSION = "2"  # part of every checksum; raise it when a reader makes other texts of the same files
 LEAST_CHARACTERS = 20  # minimum length of a sentence in a paragraph
 _SHARES_OF = {"train": 0.90, "validation": 0.05, "test": 0.05}
 _FEW = 50  # clusters of a file; up to so many, each split has at least one of them
@@ -48,13 +50,12 @@ _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1
 
 
 class CorpusFormat(NamedTuple):
-    """How to read a path: `read(path, split=)` yields clusters, `files(path, split=)` the files they come
-    from (without split, of all splits), and `others(path)` the files of a folder that are ignored, perhaps by
-    mistake."""
+    """How to read a path: `found(path)` is empty if it has another format, `read(path, split=)` yields
+    clusters, and `others(path)` are the files of a folder that are ignored, perhaps by mistake."""
 
     name: str
+    found: Callable[[Path], Any]
     read: Callable[..., Iterator[Cluster]]
-    files: Callable[..., Iterable[Path]] = lambda path, split: [path]  # a file that holds all splits
     others: Callable[[Path], list[Path]] = lambda path: []
 
 
@@ -83,21 +84,15 @@ def open_corpus(
 def corpus_checksum(
     corpus: str, *, split: Split, size: int = 0, seed: int = 0, by_topic: bool = False
 ) -> str:
-    """SHA-256 (hexadecimal) that identifies what `open_corpus` yields for the same arguments: over names and
-    bytes of the split's files, wherever the folder lies, or over storyworld's generator version and seed."""
+    """SHA-256 (hexadecimal) that identifies what `open_corpus` yields for the same arguments: over the
+    `fingerprint` of the corpus and, of storyworld, the seed."""
     _check(corpus, split, size)
+    parts = [str(size), split, READERS_VERSION]
     if corpus == STORYWORLD:
-        from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION
-
-        parts = [STORYWORLD, GENERATOR_VERSION, str(seed), split, str(size)]
-        return files.sha256_of_parts([*parts, *(["by topic"] if by_topic else [])])
-    path, form = _path(corpus), detect_format(corpus)
-    parts = [form.name, READERS_VERSION, split, str(size)]
-    parts += [corpus] if corpus.startswith(HUB) else []  # its revision is part of the name
-    for file in form.files(path, split=split):
-        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
-        parts += [name, files.sha256_of_file(file)]
-    return files.sha256_of_parts(parts)
+        parts += [str(seed), str(by_topic)]
+    else:
+        parts += [detect_format(corpus).name]
+    return files.sha256_of_parts([*parts, fingerprint(corpus, of_file=hash_as_known)])
 
 
 def passed_over(corpus: str) -> list[str]:
@@ -111,27 +106,16 @@ def passed_over(corpus: str) -> list[str]:
 def detect_format(corpus: str | Path) -> CorpusFormat:
     """The format of a path. Raises DataError if the path does not exist or has none of SHAPES."""
     path = _path(corpus)
-    if str(corpus).startswith(HUB):
-        return _ROWS
-    if not path.exists():
+    in_hub = str(corpus).startswith(HUB)
+    if not in_hub and not path.exists():
         raise DataError(path, "no such file or folder", f"give {' | '.join(SHAPES)}", field="corpus")
-    of_folder = (form for form in _OF_FOLDERS if any(form.files(path)))
-    if form := next(of_folder, None) if path.is_dir() else _file_format(path):
-        return form
+    for form in _OF_FOLDERS if path.is_dir() else [_ROWS]:
+        if in_hub or form.found(path):
+            return form
     what = "not a corpus that can be read"
     if path.is_dir() and any(path.glob("*.txt")):
         what += " (its .txt files must lie in sub-folders, one for each cluster)"
     raise DataError(path, what, f"give {' | '.join(SHAPES)}", field="corpus")
-
-
-def _file_format(path: Path) -> CorpusFormat | None:
-    if _is_multi_news(path):
-        return CorpusFormat("multi_news", read_multi_news)
-    if not plain_name(path).endswith(".jsonl"):
-        return None
-    if "docs" in next(files.read_json_lines(path)).fields:
-        return CorpusFormat("news_clusters", read_allsides)
-    return CorpusFormat("cluster_jsonl", read_cluster_jsonl)
 
 
 def _path(corpus: str | Path) -> Path:
@@ -158,7 +142,152 @@ def _read(path: Path, form: CorpusFormat, split: Split, size: int) -> Iterator[C
         raise DataError(path, f"no cluster of the split {split}", remedy, field="split")
 
 
-# A user's own texts: a folder for each cluster.
+# ---- rows: one's own clusters, news of AllSides, Multi-News ----
+
+
+def _as_split(name: str) -> Split:
+    if name not in SPLIT_NAMES:
+        raise FieldFault(f"{name!r} is not a split", "write train, validation or test, or leave it out")
+    return SPLIT_NAMES[name]
+
+
+class _Document(Fields):
+    id: Text | None = None
+    title: Text | None = None
+    text: Text
+
+
+class _Cluster(Fields):
+    id: Text = Field(validation_alias=AliasChoices("id", "cluster_id"))
+    documents: list[
+        Annotated[_Document, BeforeValidator(lambda item: {"text": item} if isinstance(item, str) else item)]
+    ] = Field(
+        validation_alias=AliasChoices("documents", "docs"),
+        min_length=1,
+        description='write each as a text in quotes, or {"text": "..."}',
+    )
+    split: Annotated[Text, AfterValidator(_as_split)] | None = None
+
+
+_SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")
+
+
+def read_cluster_rows(path: Path, split: Split) -> Iterator[Cluster]:
+    """Yield the clusters of a split, in order, from rows of one of these forms:
+
+        {"id": "flood", "split": "test", "documents": ["Text.", {"id": "b", "title": "A", "text": "Text."}]}
+        {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "A", "text": "Text."}]}
+        {"document": "One text. ||||| Another one.", "summary": "..."}
+
+    One's own: a title becomes the first line of what the model reads, documents without an id are numbered
+    from 0. Full news articles of AllSides: records without a split (`allsides_weak_clusters`) belong to
+    train. Multi-News (Fabbri et al. 2019), as the hub has it, and a line of its official files: `|||||` or
+    `story_separator_special_tag` separates documents, but begins none at the end of a line (in the released
+    CDLM code it does); NEWLINE_CHAR tokens become line breaks; empty documents are kept. Names of files tell
+    the split, else rows do, else a hash of the ids.
+    """
+    found = rows_of_clusters(path)
+    if split not in found and "" not in found:
+        remedy = f"add its file, or read {' or '.join(found)}"
+        raise DataError(path, f"no rows of the split {split}", remedy, field="split")
+    whole = "" if split in found else _split_of_few(found[""])
+    lines: dict[str, int] = {}
+    separated = None
+    for number, row in enumerate(found.get(split, found.get(""))()):
+        if "document" in row.fields and "documents" not in row.fields:
+            cluster, own_split = _of_multi_news(row, f"{split if split in found else 'row'}-{number}"), None
+            separated = separated or len(cluster.documents) > 1
+        else:
+            cluster, own_split = _of_row(row, lines)
+        if not whole or split == (own_split or whole(cluster.id)):
+            yield cluster
+    if separated is False:
+        remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
+        raise DataError(path, "no line has more than one document", remedy, field="separator")
+
+
+def _split_of_few(read: Rows) -> Callable[[str], Split]:
+    """How clusters without splits are divided: by a hash, which `dealt` corrects if there are few of them."""
+    try:
+        some = [row.fields for row in islice(read(), _FEW + 1)]
+    except DataError:  # is raised when the row is read
+        return hashed_split
+    if some and "docs" in some[0]:
+        return lambda name: "train"
+    few = len(some) <= _FEW and all("id" in fields for fields in some)
+    return dealt([str(one["id"]) for one in some], _SHARES_OF).__getitem__ if few else hashed_split  # type: ignore[return-value]
+
+
+def _of_row(row: Row, lines: dict[str, int]) -> tuple[Cluster, Split | None]:
+    """The cluster of a row, and the split that it names. `lines`: id -> line of the earlier rows."""
+    given = row.checked(_Cluster).fields
+    of, field = ("cluster_id", "docs") if "docs" in row.fields else ("id", "documents")
+    if (first := lines.setdefault(given.id, row.line)) != row.line:
+        what = f"{given.id!r} stands in line {first} already"
+        raise row.error(of, what, f"give each record its own {of}")
+    documents: dict[str, Document] = {}
+    for index, one in enumerate(given.documents):
+        name = str(index) if one.id is None else one.id
+        if name in documents:
+            what, remedy = f"{name!r} is in this cluster already", "give every document its own id"
+            raise row.error(f"{field}[{index}].id", what, remedy)
+        text = "\n".join(part for part in (one.title, one.text) if part)
+        documents[name] = Document(id=name, text=text, title=one.title)
+    if not any(document.text.strip() for document in documents.values()):
+        raise row.error(field, "no document has any text", "fill one in, or delete the line")
+    return Cluster(id=given.id, documents=tuple(documents.values())), given.split
+
+
+def _of_multi_news(row: Row, name: str) -> Cluster:
+    text, name = row.fields["document"], row.fields.get("id", name)
+    if not isinstance(text, str):
+        what, remedy = "no text", 'write {"document": "One text. ||||| Another one."}'
+        raise row.error("document", what, remedy)
+    pieces = _SEPARATOR.split(text)
+    if len(pieces) > 1 and not pieces[-1].strip():
+        pieces.pop()
+    texts = ("\n".join(part.strip(" \t") for part in piece.split("NEWLINE_CHAR")) for piece in pieces)
+    documents = (Document(id=f"{name}-{n}", text=text.strip()) for n, text in enumerate(texts))
+    return Cluster(id=name, documents=tuple(documents))
+
+
+def rows_of_clusters(path: Path) -> dict[str, Rows]:
+    """Split -> a function that yields its rows; {} if the path has none."""
+    if str(path).startswith(HUB):
+        return rows_by_split(str(path))
+    if found := published_rows(path):
+        return found
+    rows = rows_by_split(path)
+    first = next(chain.from_iterable(each() for each in rows.values()), None)
+    return rows if first and {"document", "documents", "docs"} & {*first.fields} else {}
+
+
+def published_rows(path: Path) -> dict[str, Rows]:
+    """The same for files of these names: AllSides (`allsides_*.jsonl`), and the official ones of Multi-News
+    (`train.txt.src`, or `.src.cleaned`), each line of which is a row; other files are not read."""
+    present = [file for file in entries(path) if file.is_file()] if path.is_dir() else [path]
+    if news := [file for file in present if re.match(r"allsides_.*\.jsonl$", plain_name(file))]:
+        return {"": lambda: chain.from_iterable(map(rows_of, news))}
+    found: dict[str, Rows] = {}
+    for file in present:
+        split = SPLIT_NAMES.get(files.plain_stem(file), "") if path.is_dir() else ""
+        if (path.is_dir() and not split) or not plain_name(file).endswith((".src", ".src.cleaned")):
+            continue
+        if split in found:
+            what = f"{file.name} is a second file of the {split} split"
+            raise DataError(path, what, "give the path of one, or move the other away", field="folder")
+        found[split] = partial(_lines, file)
+    return found
+
+
+def _lines(file: Path) -> Iterator[Row]:
+    stem = files.plain_stem(file)
+    for number, text in files.read_lines(file):
+        fields = {"document": text, "id": f"{stem}-{number - 1}"}
+        yield JsonRecord(path=file, line=number, fields=fields)
+
+
+# ---- a user's own texts: a folder for each cluster ----
 
 
 def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
@@ -177,13 +306,6 @@ def read_cluster_folder(path: Path, split: Split) -> Iterator[Cluster]:
             raise DataError(path, what, "rename one: the name is the id of the cluster", field="folder name")
         if own_split == split:
             yield _read_cluster(folder)
-
-
-def cluster_files(path: Path, split: Split | None = None) -> Iterator[Path]:
-    """The text files of the clusters of `split` (None = of all splits), in order."""
-    for own_split, cluster in _cluster_folders(path):
-        if split in (None, own_split):
-            yield from _texts(cluster)
 
 
 def other_files(path: Path) -> list[Path]:
@@ -232,6 +354,10 @@ def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
             yield from ((split, cluster) for cluster in entries(folder) if cluster.is_dir())
 
 
+def _has_texts(path: Path) -> bool:
+    return any(_texts(cluster) for _, cluster in _cluster_folders(path))
+
+
 def _texts(folder: Path) -> list[Path]:
     return [entry for entry in entries(folder) if _is_text(entry)]
 
@@ -240,187 +366,7 @@ def _is_text(entry: Path) -> bool:
     return entry.is_file() and plain_name(entry).lower().endswith(".txt")
 
 
-# JSON lines: a user's own, and news articles on one event.
-
-
-def _as_split(name: str) -> Split:
-    if name not in SPLIT_NAMES:
-        raise FieldFault(f"{name!r} is not a split", "write train, validation or test, or leave it out")
-    return SPLIT_NAMES[name]
-
-
-_AS_DOCUMENT = BeforeValidator(lambda item: {"text": item} if isinstance(item, str) else item)
-
-
-class _Document(Fields):
-    id: Text | None = None
-    title: Text | None = None
-    text: Text
-
-
-class _Article(_Document):
-    id: Text
-
-
-class _Cluster(Fields):
-    id: Text
-    documents: list[Annotated[_Document, _AS_DOCUMENT]] = Field(
-        min_length=1, description='write each as a text in quotes, or {"text": "..."}'
-    )
-    split: Annotated[Text, AfterValidator(_as_split)] | None = None
-
-
-class _Event(_Cluster):
-    id: Text = Field(alias="cluster_id")
-    documents: list[_Article] = Field(alias="docs", min_length=1)
-
-
-def read_cluster_jsonl(path: Path, split: Split) -> Iterator[Cluster]:
-    """Yield the clusters of a user's own JSON-lines file, one on each line, in order.
-
-        {"id": "flood", "split": "test",
-         "documents": ["Text.", {"id": "b", "title": "Title", "text": "Text."}]}
-
-    A title becomes the first line of what the model reads. Documents without an id are numbered from 0.
-    Without "split", a hash of the id decides.
-    """
-    return _read_records(path, split, _Cluster, otherwise=_split_of_few(path))
-
-
-def _split_of_few(path: Path) -> Callable[[str], Split]:
-    """How a file's clusters are split: by a hash, which `dealt` corrects if there are few of them."""
-    try:
-        ids = [str(record.fields.get("id")) for record in islice(files.read_json_lines(path), _FEW + 1)]
-    except DataError:  # is raised when the record is read
-        return hashed_split
-    return dealt(ids, _SHARES_OF).__getitem__ if len(ids) <= _FEW else hashed_split  # type: ignore[return-value]
-
-
-def read_allsides(path: Path, split: Split) -> Iterator[Cluster]:
-    """Yield clusters of full news articles from AllSides, one event per line; records without a split (those
-    of `allsides_weak_clusters`) belong to train.
-
-        {"cluster_id": "a", "split": "train", "docs": [{"id": "b", "title": "Title", "text": "Text."}]}
-    """
-    return _read_records(path, split, _Event, otherwise=lambda cluster_id: "train")
-
-
-def _read_records(
-    path: Path, split: Split, kind: type[_Cluster], *, otherwise: Callable[[str], Split]
-) -> Iterator[Cluster]:
-    """Yield the clusters of a split. `otherwise`: id of a cluster -> its split, if the record has none."""
-    field = kind.model_fields["documents"].alias or "documents"
-    for record in files.read_json_lines(path, kind, unique="id"):
-        documents: dict[str, Document] = {}
-        for index, one in enumerate(record.fields.documents):
-            name = str(index) if one.id is None else one.id
-            if name in documents:
-                what, remedy = f"{name!r} is in this cluster already", "give every document its own id"
-                raise record.error(f"{field}[{index}].id", what, remedy)
-            documents[name] = Document(id=name, text=_headed(one.title, one.text), title=one.title)
-        if not any(document.text.strip() for document in documents.values()):
-            raise record.error(field, "no document has any text", "fill one in, or delete the line")
-        if split == (record.fields.split or otherwise(record.fields.id)):
-            yield Cluster(id=record.fields.id, documents=tuple(documents.values()))
-
-
-def _headed(title: str | None, body: str) -> str:
-    """The text with the title as its first line; an empty title or body leaves no blank line."""
-    return "\n".join(part for part in (title, body) if part)
-
-
-def read_news_clusters(folder: Path, split: Split) -> Iterator[Cluster]:
-    """Yield the clusters of all files of AllSides in a folder (`allsides_*.jsonl`), in order."""
-    for file in news_files(folder):
-        yield from read_allsides(file, split)
-
-
-def news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of AllSides in a folder, sorted; each may hold clusters of any split."""
-    present = (path for path in entries(folder) if path.is_file())
-    return [path for path in present if re.match(r"allsides_.*\.jsonl$", plain_name(path))]
-
-
-_SEPARATOR = re.compile(r"\|{5}|story_separator_special_tag")
-
-
-def read_multi_news(path: Path, split: Split) -> Iterator[Cluster]:
-    """Multi-News (Fabbri et al. 2019): a folder with `train.txt.src`, `val.txt.src` and `test.txt.src` (or
-    `.src.cleaned`), or one such file, whose clusters are split by a hash of their ids (`train-0`).
-
-    Each line is a cluster; `|||||` or `story_separator_special_tag` separates its documents. A separator at
-    the end of a line begins no further document (in the released CDLM code it does). NEWLINE_CHAR tokens
-    become line breaks. Empty documents and blank lines are kept, as the summaries go by line number.
-    """
-    if not path.is_dir():
-        yield from (cluster for cluster in _read_file(path) if hashed_split(cluster.id) == split)
-    elif present := multi_news_files(path, split=split):
-        yield from _read_file(present[0])
-    else:
-        remedy = f"put {'val' if split == 'validation' else split}.txt.src there"
-        raise DataError(path, f"no file for the split {split}", remedy, field="folder")
-
-
-def _is_multi_news(path: Path) -> bool:
-    return plain_name(path).endswith((".src", ".src.cleaned"))
-
-
-def multi_news_files(folder: Path, split: Split | None = None) -> list[Path]:
-    """The files of a folder with the clusters of `split` (None = of all), by name; [] if there are none."""
-    present: dict[Split, Path] = {}
-    for path in entries(folder):
-        own_split = SPLIT_NAMES.get(files.plain_stem(path))
-        if own_split is None or not path.is_file() or not _is_multi_news(path):
-            continue
-        if own_split in present:
-            what = f"{present[own_split].name} and {path.name} both hold the {own_split} split"
-            raise DataError(folder, what, "give the path of one file, or move the other away", field="folder")
-        present[own_split] = path
-    return [path for own_split, path in present.items() if split in (None, own_split)]
-
-
-def _read_file(path: Path) -> Iterator[Cluster]:
-    separated = False
-    for number, line in read_lines(path):
-        cluster_id = f"{files.plain_stem(path)}-{number - 1}"
-        pieces = _SEPARATOR.split(line)
-        separated = separated or len(pieces) > 1
-        if len(pieces) > 1 and not pieces[-1].strip():
-            pieces.pop()
-        texts = ("\n".join(part.strip(" \t") for part in piece.split("NEWLINE_CHAR")) for piece in pieces)
-        documents = (Document(id=f"{cluster_id}-{n}", text=text.strip()) for n, text in enumerate(texts))
-        yield Cluster(id=cluster_id, documents=tuple(documents))
-    if not separated:
-        remedy = "separate the documents of a line with ||||| or story_separator_special_tag"
-        raise DataError(path, "no line has more than one document", remedy, field="separator")
-
-
-def read_multi_news_rows(path: Path, split: Split) -> Iterator[Cluster]:
-    """Multi-News as the hub has it, rows of {"document": "One. ||||| Two.", "summary": ...}, from anything
-    that `rows_by_split` opens. Ids are the split and the number of the row, from 0."""
-    rows = rows_by_split(str(path))
-    if split not in rows:
-        raise DataError(path, f"no rows of the split {split}", "add its file, or read another", field="split")
-    for number, row in enumerate(rows[split]()):
-        text = row.fields.get("document")
-        if not isinstance(text, str):
-            what, remedy = "no text", 'write {"document": "One text. ||||| Another one."}'
-            raise row.error("document", what, remedy)
-        texts = [one.strip() for one in _SEPARATOR.split(text.replace("NEWLINE_CHAR", "\n"))]
-        while texts and not texts[-1]:
-            texts.pop()
-        name = f"{split}-{number}"
-        documents = tuple(Document(id=f"{name}-{n}", text=one) for n, one in enumerate(texts))
-        yield Cluster(id=name, documents=documents)
-
-
-def row_files(path: Path, split: Split | None = None) -> list[Path]:
-    """All files of a folder whose rows have a `document`; [] if it has no such rows."""
-    rows = {} if str(path).startswith(HUB) else rows_by_split(path)
-    first = next(chain.from_iterable(each() for each in rows.values()), None)
-    if first is None or not isinstance(first.fields.get("document"), str):
-        return []
-    return sorted(file for file in path.rglob("*") if file.is_file() and not files.is_hidden(file, path))
+# ---- paragraphs ----
 
 
 def paragraph_documents(
@@ -460,13 +406,12 @@ def paragraphed(document: Document) -> Paragraphed:
     return Paragraphed(id=document.id, paragraphs=tuple(filter(None, paragraphs)))
 
 
-_ROWS = CorpusFormat("multi_news_rows", read_multi_news_rows, row_files)
+_ROWS = CorpusFormat("rows", rows_of_clusters, read_cluster_rows)
 _OF_FOLDERS = (
-    CorpusFormat("news_clusters", read_news_clusters, news_files),
-    CorpusFormat("multi_news", read_multi_news, multi_news_files),
-    CorpusFormat("ecb_plus", read_ecb_plus_topics, ecb_plus_files),
-    CorpusFormat("scisumm", read_scisumm_corpus, scisumm_files),
-    CorpusFormat("cluster_folder", read_cluster_folder, cluster_files, other_files),
-    CorpusFormat("docarc", read_docarc_passages, docarc_files),
+    CorpusFormat("rows", published_rows, read_cluster_rows),
+    CorpusFormat("ecb_plus", ecb_plus_files, read_ecb_plus_topics),
+    CorpusFormat("scisumm", collection_files, read_scisumm_corpus),
+    CorpusFormat("cluster_folder", _has_texts, read_cluster_folder, other_files),
+    CorpusFormat("docarc", book_files, read_passages),
     _ROWS,
 )

@@ -17,7 +17,7 @@ import shutil
 import stat
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cache
@@ -56,7 +56,7 @@ class DataError(PlainError, ValueError):
         self, path: str | Path, what: str, remedy: str, *, line: int = 1, field: str = "file"
     ) -> None:
         super().__init__(printable(f"{path}:{line}: field {_cut(field)}: {_cut(what)}; {remedy}"))
-        self.path, self.line, self.field = Path(path), line, field
+        self.path, self.line, self.field, self.what = Path(path), line, field, what
 
 
 def _cut(text: str) -> str:
@@ -465,19 +465,30 @@ def kind_of(value: object) -> str:
 
 
 def read_json_lines(
-    path: str | Path, kind: type[Kind] = dict, *, unique: str = ""
+    path: str | Path,
+    kind: type[Kind] = dict,
+    *,
+    unique: str = "",
+    faulty: Callable[[DataError], None] | None = None,
 ) -> Iterator[JsonRecord[Kind]]:
     """Yield the objects of a JSON-lines file, validated as `kind`, one at a time; blank lines are skipped.
 
     `unique`: a field whose values must differ between records; only these values are kept in memory.
+    `faulty`: is given the errors of lines that hold no such object, which are then skipped.
     """
     lines: dict[object, int] = {}
     complete = "write one complete JSON object on each line"
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        value = parse_json(line, path, line=number, field="line", remedy=complete)
-        record = JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
+        try:
+            value = parse_json(line, path, line=number, field="line", remedy=complete)
+            record = JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
+        except DataError as error:
+            if faulty is None:
+                raise
+            faulty(error)
+            continue
         if unique and (first := lines.setdefault(name := getattr(record.fields, unique), number)) != number:
             field = kind.model_fields[unique].alias or unique
             what, remedy = f"{name!r} stands in line {first} already", f"give each record its own {field}"

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from random import Random
 from typing import Annotated, Literal, get_args
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AliasChoices, Field
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text, read_json_lines
+from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonRecord, Text
+from cdlm_lab.data.native import pair_document
 from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, check_positions
-from cdlm_lab.data.words import split_sentences, words_of
+from cdlm_lab.data.rows import Row, Rows, rows_of
+from cdlm_lab.data.words import words_of
 from cdlm_lab.errors import check_choice, check_least
 
 Hardness = Literal["random", "similar"]
@@ -110,12 +112,15 @@ def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[Docu
     place = {document: number for number, document in enumerate(citing)}
     form = {"tokenizer": words_of, "token_pattern": None}
     vectorizer = TfidfVectorizer(sublinear_tf=True, **form, max_features=100_000)
-    theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited)
+    theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited).T.tocsr()
     ours = vectorizer.transform(papers[document].text_of() for document in citing)
 
     def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
-        likeness = np.asarray((ours[place[first]] @ theirs.T).todense()).ravel()
-        order = np.argsort(-likeness, kind="stable")  # ties stay in the order of ids
+        likeness = (ours[place[first]] @ theirs).toarray().ravel()
+        most = min(len(cited), SIMILAR_AMONG + len(avoided))
+        least = -np.partition(-likeness, most - 1)[most - 1]
+        (among,) = np.nonzero(likeness >= least)
+        order = among[np.argsort(-likeness[among], kind="stable")]  # ties stay in the order of ids
         nearest = [cited[number] for number in order if cited[number] not in avoided][:SIMILAR_AMONG]
         rng.shuffle(nearest)
         return nearest
@@ -145,57 +150,71 @@ class _Sentences(Fields):
 class _Link(Fields):
     first: Text
     second: Text
-    sentences: list[int] | None = Field(None, min_length=1)
+    sentences: list[int] | None = Field(
+        None, min_length=1, validation_alias=AliasChoices("sentences", "in_first")
+    )
+    source: Text = LINKS
 
 
-def is_linked_collection(folder: str | Path) -> bool:
-    """True if the folder holds a user's own collection, that is a `documents.jsonl`, plain or compressed."""
-    return files.present_file(folder, DOCUMENTS) is not None
-
-
-def read_linked_collection(folder: str | Path) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
-    """Read a user's own collection, documents by id and links, from two files, plain or compressed.
+def collection_rows(folder: str | Path) -> dict[str, Rows]:
+    """The rows of a user's own collection, as one split, from two files, plain or compressed; {} if the
+    folder has no `documents.jsonl`.
 
         documents.jsonl   {"id": "a", "text": "We follow B. It is new."}
                           {"id": "b", "sentences": ["A title", "An earlier work."]}
         links.jsonl       {"first": "b", "second": "a", "sentences": [1]}
                           {"first": "a", "second": "b"}
+    """
+    paths = [files.present_file(folder, name) for name in (DOCUMENTS, LINKS)]
+    if paths[0] and not paths[1]:
+        remedy = f"put {DOCUMENTS} and {LINKS} into the folder"
+        raise DataError(Path(folder) / LINKS, "no such file", remedy)
+    return {"": lambda: chain.from_iterable(map(rows_of, paths))} if paths[0] else {}  # type: ignore[arg-type]
+
+
+def read_collection(rows: Iterator[Row]) -> Iterator[PairDocument | DocumentLink]:
+    """Yield documents and the links between them, whose documents come first.
 
     `sentences` of a link are the indices, from 0, of the sentences of the first document that link to the
     second, if known; the document must then be given as sentences, so that the indices are unambiguous.
     """
-    paths = {name: files.present_file(folder, name) for name in (DOCUMENTS, LINKS)}
-    for name, path in paths.items():
-        if path is None:
-            remedy = f"put {DOCUMENTS} and {LINKS} into the folder"
-            raise DataError(Path(folder) / name, "no such file", remedy)
     documents: dict[str, PairDocument] = {}
-    counted: set[str] = set()  # those given as sentences
-    for raw in read_json_lines(paths[DOCUMENTS]):
-        record = raw.checked(_Sentences if "sentences" in raw.fields else _Text)
-        name, fields = record.fields.id, record.fields
-        if name in documents:
-            raise record.error("id", f"{name!r} is there already", "give every document its own id")
-        if isinstance(fields, _Sentences):
-            counted.add(name)
-        sentences = fields.sentences if name in counted else split_sentences(fields.text)
-        documents[name] = PairDocument(id=name, sentences=tuple(sentences))
-    links: dict[tuple[str, str], DocumentLink] = {}
-    for record in read_json_lines(paths[LINKS], _Link):
-        link = _link(record, documents, counted)
-        if links.setdefault(link.documents, link) is not link:
-            raise record.error("second", "the same link is there already", "give each link once")
-    return documents, tuple(links.values())
+    links: set[tuple[str, str]] = set()
+    for row in rows:
+        if "first" in row.fields:
+            link = _link(row.checked(_Link), documents)
+            if link.documents in links:
+                raise row.error("second", "the same link is there already", "give each link once")
+            links.add(link.documents)
+            yield link
+            continue
+        given = row.checked(_Sentences if "sentences" in row.fields else _Text).fields
+        if given.id in documents:
+            raise row.error("id", f"{given.id!r} is there already", "give every document its own id")
+        if isinstance(given, _Text):
+            documents[given.id] = pair_document(given.id, given.text)
+        else:
+            documents[given.id] = PairDocument(id=given.id, sentences=tuple(given.sentences))
+        yield documents[given.id]
 
 
-def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted: set[str]) -> DocumentLink:
+def collected(
+    some: Iterable[PairDocument | DocumentLink],
+) -> tuple[dict[str, PairDocument], tuple[DocumentLink, ...]]:
+    """The documents of a collection by id, and its links."""
+    every = list(some)
+    documents = {one.id: one for one in every if isinstance(one, PairDocument)}
+    return documents, tuple(one for one in every if isinstance(one, DocumentLink))
+
+
+def _link(record: JsonRecord[_Link], documents: Mapping[str, PairDocument]) -> DocumentLink:
     first, second, numbers = record.fields.first, record.fields.second, record.fields.sentences
     for field, name in (("first", first), ("second", second)):
         if name not in documents:
             raise record.error(field, f"there is no document {name!r}", "add it, or delete the line")
     if first == second:
         raise record.error("second", "a document linked with itself", "delete the line")
-    if numbers and first not in counted:
+    if numbers and documents[first].offsets:
         what = f"document {first!r} is given as a text"
         raise record.error("sentences", what, "give it as sentences, so that their numbers are sure")
     count = len(documents[first].sentences)
@@ -204,7 +223,7 @@ def _link(record: JsonRecord[_Link], documents: dict[str, PairDocument], counted
             what = f"{number!r} is no sentence of {first!r}, which has {count}"
             raise record.error(f"sentences[{place}]", what, "count them from 0")
     in_first = tuple(sorted(set(numbers))) if numbers else None
-    return DocumentLink(first=first, second=second, source=LINKS, in_first=in_first)
+    return DocumentLink(first=first, second=second, source=record.fields.source, in_first=in_first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

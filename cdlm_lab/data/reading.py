@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from cdlm_lab.data import files, native, records
-from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder
+from cdlm_lab.data import files, native, pairs, records
+from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder, fingerprint, hash_as_known
 from cdlm_lab.data.convert import (
     candidates,
     claims,
@@ -29,6 +29,7 @@ from cdlm_lab.data.convert import (
     ecb_plus,
     hotpotqa,
     pair_csv,
+    scisumm,
     tagged,
 )
 from cdlm_lab.data.files import DataError
@@ -39,14 +40,16 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 
 VERSION = 2  # part of every key of the cache; raise it when a converter makes other records of the same files
-KIND: dict[str, type] = {
+KIND: dict[str, Any] = {
     "coreference": records.CoreferenceDocument,
     "pairs": records.DocumentPair,
     "questions": records.MultihopQuestion,
     "tagging": records.TaggedDocument,
     "candidates": records.CandidateSet,
     "claims": records.EvidencedClaim,
+    "collection": records.PairDocument | records.DocumentLink,
 }
+READ = {**native.READ, "collection": pairs.read_collection}
 GROUP: dict[str, Callable[[Any], str]] = {  # what must not be divided between splits
     "coreference": lambda document: document.topic,
     "pairs": lambda pair: pair.cluster,
@@ -77,6 +80,7 @@ FORMATS = (
     Format("ucdcr", "coreference", coreference_rows.read_ucdcr, files=coreference_rows.ucdcr_files),
     Format("jsonlines", "coreference", coreference_rows.read_jsonlines, known=coreference_rows.is_jsonlines),
     Format("benchmark", "pairs", pair_csv.read_benchmark, files=pair_csv.csv_files),
+    Format("scisumm", "collection", scisumm.read_scisumm, files=scisumm.collection_files),
     Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
     Format("fever_wiki", "claims", claims.refuse_fever, known=_has("claim", "verifiable")),
     Format("fever_symmetric", "claims", claims.read_symmetric, known=claims.is_symmetric),
@@ -88,7 +92,10 @@ FORMATS = (
     Format("table", "candidates", native.read_candidate_table, known=candidates.is_table),
     Format("tagged", "tagging", tagged.read_files, files=tagged.tagged_files),
 )
-_FOLDERS = {"claims": claims.files_by_set}  # how files of rows are named, where it differs from other tasks
+_FOLDERS = {
+    "claims": claims.files_by_set,
+    "collection": pairs.collection_rows,
+}  # how files of rows are named, where it differs from other tasks
 
 
 class Corpus(NamedTuple):
@@ -148,7 +155,7 @@ def _read_rows(task: str, rows: Iterator[Any], options: Mapping[str, Any]) -> It
         return iter(())
     known = (one for one in FORMATS if one.task == task and one.known and one.known(first.fields))
     form = next(known, None)
-    read = form.read if form else native.READ[task]
+    read = form.read if form else READ[task]
     return iter(read(chain([first], rows), **options))
 
 
@@ -217,7 +224,7 @@ def _filled(some: Iterator[Any], corpus: str | Path, split: str) -> Iterator[Any
 
 
 @cache
-def adapter(kind: type) -> TypeAdapter[Any]:
+def adapter(kind: Any) -> TypeAdapter[Any]:
     """What writes and reads a record of this kind as JSON."""
     return TypeAdapter(kind)
 
@@ -237,13 +244,14 @@ def _converted(
 ) -> tuple[dict[str, Callable[[], Iterator[Any]]], dict[str, PassedOver]]:
     """By split, a function that yields the records of a corpus in files, which are converted if the cache
     does not have them yet; and what was passed over. Raises ParameterError if the cache cannot be written."""
-    parts = [form.name, str(VERSION), json.dumps(dict(options), sort_keys=True, default=str)]
-    for file in sorted(set(_paths(found))):
-        if file.is_file():
-            parts += [
-                file.relative_to(path).as_posix() if path.is_dir() else file.name,
-                files.sha256_of_file(file),
-            ]
+    chosen = json.dumps(dict(options), sort_keys=True, default=str)
+    parts = [
+        form.name,
+        str(VERSION),
+        chosen,
+        "" if path.is_dir() else path.name,
+        fingerprint(path, of_file=hash_as_known),
+    ]
     folder = cache_folder() / "converted" / files.sha256_of_parts(parts)[:32]
     try:
         if not folder.is_dir():
@@ -276,13 +284,3 @@ def _convert(form: Format, found: Mapping[str, Any], folder: Path, options: Mapp
         write_records(folder / f"{split or 'all'}.jsonl", shown)
     text = json.dumps({split: {"counts": one.counts, "notes": one.notes} for split, one in lost.items()})
     (folder / "passed_over.json").write_text(text, encoding="utf-8")
-
-
-def _paths(found: Any) -> Iterator[Path]:
-    """All files in what a format found; of folders, all below them."""
-    if isinstance(found, Path):
-        yield from found.rglob("*") if found.is_dir() else [found]
-    elif isinstance(found, Mapping):
-        yield from chain.from_iterable(map(_paths, found.values()))
-    elif isinstance(found, list | tuple):
-        yield from chain.from_iterable(map(_paths, found))

@@ -37,7 +37,7 @@ def rows_by_split(corpus: str | Path) -> dict[str, Rows]:
         return _of_datasets(name.removeprefix(HUB), saved=False)
     path = files.home_path(corpus)
     if path.is_file():
-        return {"": partial(rows_of, path)} if _ending(path) else {}
+        return {"": partial(rows_of, path)} if ending_of(path) else {}
     if is_saved(path):
         return _of_datasets(str(path), saved=True)
     found: dict[str, list[Path]] = {}
@@ -50,7 +50,7 @@ def rows_by_split(corpus: str | Path) -> dict[str, Rows]:
 def _files_of(folder: Path) -> Iterator[Path]:
     for entry in files.entries(folder):
         below = files.entries(entry) if entry.is_dir() and entry.name.lower() in SPLIT_NAMES else [entry]
-        yield from (file for file in below if file.is_file() and _ending(file))
+        yield from (file for file in below if file.is_file() and ending_of(file))
 
 
 def _chained(each: list[Path]) -> Iterator[Row]:
@@ -65,14 +65,17 @@ def split_of(file: Path, folder: Path) -> str:
     return next((SPLIT_NAMES[word] for word in words if word in SPLIT_NAMES), "")
 
 
-def _ending(path: Path) -> str:
+def ending_of(path: Path) -> str:
+    """The ending of a file of rows, without that of its compression; "" of any other file."""
     ending = Path(files.plain_name(path)).suffix.lower()
     return ending if ending in _READ else ""
 
 
-def rows_of(path: Path) -> Iterator[Row]:
-    """The rows of a file, each an object with the line in which it begins (of parquet, its number)."""
-    return _READ[_ending(path)](path)
+def rows_of(path: Path, *, faulty: Callable[[DataError], None] | None = None) -> Iterator[Row]:
+    """The rows of a file, each an object with the line in which it begins (of parquet, its number). `faulty`:
+    is given the errors of single lines and rows, which are then skipped."""
+    more = {"faulty": faulty} if faulty and ending_of(path) in (".jsonl", ".csv", ".tsv") else {}
+    return _READ[ending_of(path)](path, **more)
 
 
 def _json(path: Path) -> Iterator[Row]:
@@ -102,13 +105,18 @@ def csv_rows(path: Path, *, delimiter: str = ",") -> Iterator[tuple[int, list[st
         raise DataError(path, what, remedy, line=line, field="row") from None
 
 
-def _table(path: Path, delimiter: str = ",") -> Iterator[Row]:
+def _table(
+    path: Path, delimiter: str = ",", faulty: Callable[[DataError], None] | None = None
+) -> Iterator[Row]:
     header: list[str] = []
     for line, cells in csv_rows(path, delimiter=delimiter):
         if header and len(cells) != len(header):
             what = f"{len(cells)} columns instead of {len(header)}"
-            raise DataError(path, what, "write one for each name in line 1", line=line, field="row")
-        if header:
+            error = DataError(path, what, "write one for each name in line 1", line=line, field="row")
+            if faulty is None:
+                raise error
+            faulty(error)
+        elif header:
             yield JsonRecord(path=path, line=line, fields=dict(zip(header, cells, strict=True)))
         header = header or [cell.strip() for cell in cells]
 
@@ -119,7 +127,7 @@ def _parquet(path: Path) -> Iterator[Row]:
         for batch in parquet.ParquetFile(path).iter_batches():
             for fields in batch.to_pylist():
                 yield JsonRecord(path=path, line=(number := number + 1), fields=fields)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(path, f"no parquet ({error})", "copy or download it again") from None
 
 

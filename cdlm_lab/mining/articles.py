@@ -6,17 +6,15 @@ and named, by file and line, and nothing else is left out.
 
 from __future__ import annotations
 
-import csv
-import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import DataError, printable
-from cdlm_lab.data.rows import is_saved, opened_data_set
+from cdlm_lab.data.files import DataError, JsonRecord, printable
+from cdlm_lab.data.rows import Row, ending_of, is_saved, opened_data_set, rows_of
 from cdlm_lab.mining import dates
 from cdlm_lab.progress import tracked
 
@@ -58,30 +56,29 @@ class Pile:
     faults: dict[str, list[str]] = field(default_factory=dict)
 
 
-class Found(NamedTuple):
-    """A record of an input, checked by `pile_of`."""
-
-    where: str  # file and line
-    fields: Mapping[str, Any] | str  # or what is wrong with it
-
-
 def read_pile(source: str | Path) -> Pile:
     """Read all articles of one of SHAPES. Raises DataError if there is no such thing, or no article in it has
-    a text. Lines that are no article, texts that are empty, ids that occur twice (the first is kept) and
+    a text. Rows that cannot be read, texts that are empty, ids that occur twice (the first is kept) and
     dates that cannot be read (the article is kept, without date) are listed in `faults`."""
-    return pile_of(tracked(_found(source), desc="reading articles", unit="article"), source)
-
-
-def pile_of(records: Iterable[Found], source: str | Path) -> Pile:
-    """The articles of records from a source. Raises DataError if none has a text."""
     faults: dict[str, list[str]] = {}
+
+    def leave_out(error: DataError) -> None:
+        place = f"{error.path.name}:{error.line} ({error.what})"
+        faults.setdefault("left out: a row that cannot be read", []).append(place)
+
+    rows = tracked(_rows(source, leave_out), desc="reading articles", unit="article")
+    return pile_of(rows, source, faults)
+
+
+def pile_of(rows: Iterable[Row], source: str | Path, faults: dict[str, list[str]] | None = None) -> Pile:
+    """The articles of rows from a source, and what is wrong with some of them, beside the faults that are
+    known. Raises DataError if none has a text."""
+    faults = {} if faults is None else faults
     kept: dict[str, tuple[str, Article]] = {}
-    for number, (where, fields) in enumerate(records, start=1):
-        if isinstance(fields, str):
-            faults.setdefault(f"left out: {fields}", []).append(where)
-            continue
-        values = {name: _text(fields.get(name)) for name in FIELDS}
-        name = values["id"] or f"{files.plain_stem(source) or 'article'}-{number}"
+    for number, row in enumerate(rows, start=1):
+        where = f"{row.path.name}:{row.line}"
+        values = {name: _text(row.fields.get(name)) for name in FIELDS}
+        name = values["id"] or f"{files.plain_stem(row.path) or 'article'}-{number}"
         if not values["text"].strip():
             faults.setdefault("left out: without a text", []).append(f"{where} ({printable(name)})")
         elif name in kept:
@@ -119,84 +116,46 @@ def _text(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")  # JSON can escape half a surrogate pair
 
 
-def _found(source: str | Path) -> Iterator[Found]:
-    path = files.home_path(source)
+def _rows(source: str | Path, faulty: Callable[[DataError], None]) -> Iterator[Row]:
+    path, remedy = files.home_path(source), f"give {' | '.join(SHAPES)}"
     if path.is_dir():
-        rows = _of_datasets(str(path), saved=True) if is_saved(path) else _of_folder(path)
-    elif path.is_file():
-        name = files.plain_name(path).lower()
-        readers = {".jsonl": _of_lines, ".csv": _of_table, ".tsv": _of_table, ".parquet": _of_parquet}
-        reader = next((one for ending, one in readers.items() if name.endswith(ending)), None)
-        if reader is None:
-            raise DataError(path, "not a pile that can be read", f"give {' | '.join(SHAPES)}", field="pile")
-        rows = reader(path)
-    elif path.suffix or path.is_absolute() or str(source).count("/") > 1:
-        raise DataError(path, "no such file or folder", f"give {' | '.join(SHAPES)}", field="pile")
-    else:
-        rows = _of_datasets(str(source), saved=False)
-    yield from rows
+        return _of_datasets(path, saved=True) if is_saved(path) else _of_folder(path, faulty)
+    if path.is_file() and ending_of(path):
+        return _with_texts(path, faulty)
+    if path.is_file() or path.suffix or path.is_absolute() or str(source).count("/") > 1:
+        what = "not a pile that can be read" if path.is_file() else "no such file or folder"
+        raise DataError(path, what, remedy, field="pile")
+    return _of_datasets(path, saved=False)
 
 
-def _of_lines(path: Path) -> Iterator[Found]:
-    for number, line in files.read_lines(path):
-        if not line.strip():
-            continue
-        where = f"{path.name}:{number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            yield Found(where, "a line that is no JSON")
-            continue
-        yield Found(where, value if isinstance(value, dict) else "a line that is no JSON object")
+def _with_texts(path: Path, faulty: Callable[[DataError], None]) -> Iterator[Row]:
+    """The rows of a file. Raises DataError for a table without a column `text`."""
+    for row in rows_of(path, faulty=faulty):
+        if "text" not in row.fields and ending_of(path) != ".jsonl":
+            what = f"the heading has no column 'text' (it has {', '.join(map(str, row.fields))})"
+            raise DataError(path, what, f"name the columns {', '.join(FIELDS)}", field="heading")
+        yield row
 
 
-def _of_table(path: Path) -> Iterator[Found]:
-    lines = (line + "\n" for _, line in files.read_lines(path))
-    tab = files.plain_name(path).lower().endswith(".tsv")
-    reader = csv.DictReader(lines, delimiter="\t" if tab else ",", restkey="", strict=False)
-    if "text" not in (reader.fieldnames or ()):
-        what = f"the heading has no column 'text' (it has {', '.join(reader.fieldnames or ['nothing'])})"
-        raise DataError(path, what, f"name the columns {', '.join(FIELDS)}", field="heading")
-    try:
-        for row in reader:
-            where = f"{path.name}:{reader.line_num}"
-            yield Found(where, "a row of more columns than the heading" if row.get("") else row)
-    except csv.Error as error:
-        remedy = "write it as a spreadsheet does, with texts in quotes"
-        raise DataError(path, f"not CSV ({error})", remedy, line=reader.line_num, field="row") from None
-
-
-def _of_parquet(path: Path) -> Iterator[Found]:
-    import pandas as pd
-
-    try:
-        frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
-        what = f"not Parquet, or damaged ({(str(error).splitlines() or ['?'])[0]})"
-        raise DataError(path, what, "copy or download it again") from None
-    rows = frame[[name for name in FIELDS if name in frame.columns]].to_dict("records")
-    for number, row in enumerate(rows, start=1):
-        yield Found(f"{path.name}: row {number}", row)
-
-
-def _of_folder(path: Path) -> Iterator[Found]:
+def _of_folder(path: Path, faulty: Callable[[DataError], None]) -> Iterator[Row]:
     """Each `.txt` file, at any depth, is an article; hidden files and folders are left out."""
     texts = sorted(file for file in path.rglob("*") if files.plain_name(file).lower().endswith(".txt"))
     for file in texts:
         place = file.relative_to(path)
-        if file.is_file() and not any(part.startswith(".") for part in place.parts):
+        if file.is_file() and not files.is_hidden(file, path):
             dated = _DATED_NAME.match(file.name)
             name = place.as_posix().removesuffix(file.suffix)
             try:
                 text = files.read_text(file, allow_empty=True)
-            except DataError:
-                yield Found(place.as_posix(), "a file that is no text in UTF-8, or may not be read")
+            except DataError as error:
+                faulty(error)
                 continue
-            yield Found(place.as_posix(), {"id": name, "text": text, "date": dated[1] if dated else ""})
+            fields = {"id": name, "text": text, "date": dated[1] if dated else ""}
+            yield JsonRecord(path=place, line=1, fields=fields)
 
 
-def _of_datasets(name: str, *, saved: bool) -> Iterator[Found]:
-    opened = opened_data_set(name, saved=saved, remedy=f"give {' | '.join(SHAPES)}", field="pile")
+def _of_datasets(path: Path, *, saved: bool) -> Iterator[Row]:
+    opened = opened_data_set(str(path), saved=saved, remedy=f"give {' | '.join(SHAPES)}", field="pile")
     for split, rows in opened.items():
-        for number, row in enumerate(rows):
-            yield Found(f"{name}: {split} row {number}".replace(":  ", ": "), row)
+        for number, row in enumerate(rows, start=1):
+            yield JsonRecord(path=path / split, line=number, fields=row)

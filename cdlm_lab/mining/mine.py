@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, named, replaced_file
-from cdlm_lab.mining.articles import Article, Found, pile_of, read_pile
+from cdlm_lab.mining.articles import Article, pile_of, read_pile
 from cdlm_lab.mining.clusters import Mined, MineSettings, find_clusters
 from cdlm_lab.mining.dates import iso
 from cdlm_lab.mining.parts import find_clusters_in_parts
@@ -23,8 +24,9 @@ def read_apart(path: str | Path, splits: Collection[str] = ()) -> list[Article]:
     for record in files.read_json_lines(files.home_path(path)):
         if not splits or record.fields.get("split") in splits:
             within = record.fields.get("documents") or record.fields.get("docs") or ()
-            where = f"{Path(path).name}:{record.line}"
-            documents += [Found(where, one if isinstance(one, dict) else {"text": one}) for one in within]
+            documents += [
+                replace(record, fields=one if isinstance(one, dict) else {"text": one}) for one in within
+            ]
     if not documents:
         remedy = "give a .jsonl of clusters, and splits that it has"
         what = f"no cluster of the split {' or '.join(splits)}" if splits else "no cluster"

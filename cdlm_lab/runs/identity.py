@@ -21,7 +21,8 @@ from typing import Any, Self
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
 
-from cdlm_lab.data.files import DataError, sha256_of_file, sha256_of_parts
+from cdlm_lab.data.cache import Hash, fingerprint, over_files
+from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, FOLDER, MINILM, MINILM_PACKAGE, PREFIX, SCRATCH
 from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, RUN_FILE, SHOWN
 from cdlm_lab.progress import Progress
@@ -59,34 +60,16 @@ FREE = (
     *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
-STORYWORLD, HUB = "storyworld", "hub:"
+HUB = "hub:"
 MADE_FILE = "made.json"  # beside the weights of a model: what made them
 _NO_PART = (
     MADE_FILE,
     "text_profile.json",
     "README.md",
 )  # files beside a model that do not change what it computes
-_WATCHED = 1 << 30  # bytes from which hashing shows a bar
-Hash = Callable[[Path], str]
 
 
 # ---- fingerprints ----
-
-
-def fingerprint(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file) -> str:
-    """A hash of data: SHA-256 of a file, or over the relative names and the bytes of all files of a folder
-    that are not hidden and in no run; for `storyworld` the version of its generator, whose settings are
-    parameters. Raises DataError if there is nothing of that name or it cannot be read."""
-    if os.fspath(name) == STORYWORLD:
-        from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION  # its word stock is large
-
-        return f"generator {GENERATOR_VERSION}"
-    path = Path(name).expanduser()
-    if path.is_file():
-        return of_file(path)
-    if not path.is_dir():
-        raise DataError(path, "no such file or folder", "check the spelling of the path", field="path")
-    return _over(path, sorted(_files_below(path)), of_file)
 
 
 def fingerprint_of_model(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file) -> str:
@@ -102,7 +85,7 @@ def fingerprint_of_model(name: str | os.PathLike[str], *, of_file: Hash = sha256
     if not Path(given).is_dir() and folder.parent.name == "snapshots":
         return f"revision {folder.name}"
     files = [file for file in folder.iterdir() if file.is_file() and file.name not in _NO_PART]
-    return _over(folder, sorted(file for file in files if not file.name.startswith(".")), of_file)
+    return over_files(folder, sorted(file for file in files if not file.name.startswith(".")), of_file)
 
 
 def name_of_model(name: str | os.PathLike[str]) -> str:
@@ -124,32 +107,6 @@ def _folder_of_model(name: str) -> Path | None:
     with suppress(HFValidationError):  # the hub could have no model of this name
         file = try_to_load_from_cache(name.removeprefix(HUB), CONFIG_FILE)
     return Path(file).parent if isinstance(file, str) else None
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    """The files of a folder of data, also behind links; not hidden ones, nor those of a run inside it."""
-    seen = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        run = RUN_FILE in files and Path(place) != folder
-        if run or real in seen:  # a link may lead back to where it lies
-            folders.clear()
-            continue
-        seen.add(real)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(place, name) for name in files if not name.startswith("."))
-
-
-def _over(folder: Path, files: list[Path], of_file: Hash) -> str:
-    sizes = [file.stat().st_size for file in files if file.is_file()]  # no pipes, no broken links
-    form = {"total": sum(sizes), "desc": f"hashing {folder.name}", "unit": "byte", "unit_scale": True}
-    parts = []
-    with Progress(**form, disable=sum(sizes) < _WATCHED) as bar:
-        for file in files:
-            if file.is_file():
-                parts += [file.relative_to(folder).as_posix(), of_file(file)]
-                bar.update(file.stat().st_size)
-    return sha256_of_parts(parts)
 
 
 # ---- identities ----

@@ -9,9 +9,10 @@ import pytest
 from cdlm_lab.data.pairs import (
     _shuffled,
     citing_passages,
-    is_linked_collection,
+    collected,
+    collection_rows,
     pairs_from_links,
-    read_linked_collection,
+    read_collection,
 )
 from cdlm_lab.data.records import DocumentLink, PairDocument
 from cdlm_lab.data.splits import check_splits, split_without_leaks
@@ -127,6 +128,10 @@ DOCUMENTS = [
 COLLECTION_LINKS = [{"first": "b", "second": "a", "sentences": [1, 0, 1]}, {"first": "a", "second": "b"}]
 
 
+def read(folder):
+    return collected(read_collection(collection_rows(folder)[""]()))
+
+
 @pytest.fixture
 def collection(write, tmp_path):
     """collection(documents, links): a folder of both."""
@@ -140,9 +145,8 @@ def collection(write, tmp_path):
 
 
 def test_documents_and_links_in_order(collection, tmp_path):
-    assert not is_linked_collection(tmp_path)
-    documents, links = read_linked_collection(collection(ending=".gz"))
-    assert is_linked_collection(tmp_path)
+    assert not collection_rows(tmp_path)
+    documents, links = read(collection(ending=".gz"))
     assert {name: one.sentences for name, one in documents.items()} == {
         "a": ("We follow B.", "It is new."),
         "b": ("A title", "An earlier work."),
@@ -159,7 +163,7 @@ def test_documents_and_links_in_order(collection, tmp_path):
 def test_documents_that_cannot_be(collection, refused, document, message):
     folder = collection([*DOCUMENTS, document])
     with refused(folder / "documents.jsonl", f"4: {message}"):
-        read_linked_collection(folder)
+        read(folder)
 
 
 @pytest.mark.parametrize(("first", "second", "sentences", "message"), [
@@ -174,14 +178,14 @@ def test_links_that_cannot_be(collection, refused, first, second, sentences, mes
     record = {"first": first, "second": second, "sentences": sentences}
     folder = collection(links=[*COLLECTION_LINKS, record])
     with refused(folder / "links.jsonl", f"3: {message}"):
-        read_linked_collection(folder)
+        read(folder)
 
 
 def test_a_file_that_is_missing(collection):
     folder = collection()
     (folder / "links.jsonl").unlink()
     with pytest.raises(ValueError, match=r"links\.jsonl.*no such file; put documents\.jsonl and links"):
-        read_linked_collection(folder)
+        read(folder)
 
 
 LONG = {

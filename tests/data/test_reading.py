@@ -8,41 +8,76 @@ from pathlib import Path
 import datasets
 import pandas as pd
 import pytest
+from readme_examples import EXAMPLES
 
 from cdlm_lab.batch.command import main
 from cdlm_lab.data import reading
+from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.convert import tagged
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.reading import KIND, open_records, read_records
+from cdlm_lab.data.reading import FORMATS, KIND, open_records, read_records
 from cdlm_lab.data.records import PassedOver
-from cdlm_lab.data.splits import dealt
+from cdlm_lab.data.splits import SPLITS, dealt
 
-README = Path(__file__).resolve().parents[2] / "notebooks" / "README.md"
-BLOCKS = [
-    (task, lines)
-    for task, lines in re.findall(r"```(\w+)\n(\{.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    if task in KIND
-]
-TASKS = pytest.mark.parametrize(("task", "lines"), BLOCKS, ids=[task for task, _ in BLOCKS])
+OWN = {name: one for name, one in EXAMPLES.items() if one.form == one.task and one.task in KIND}
+PUBLISHED = {name: one for name, one in EXAMPLES.items() if one.form != one.task}
+COUNTS = {
+    "scisumm": 3,
+    "benchmark": 3,
+    "cattan": 2,
+    "jsonlines": 2,
+    "fever": 2,
+    "fm2": 2,
+    "fever_symmetric": 2,
+}
+COUNTS |= {"asnq": 2, "tagged test.conll": 2, "tagged test.iob2": 2}  # records of test; else 1
 
 
 def every(task: str, corpus: Path, split: str = "test") -> list:
-    return list(read_records(task, corpus, split))
+    return list(read_records(task, corpus, "" if task == "collection" else split))
 
 
-@TASKS
-def test_rows_of_the_readme_are_read_and_come_back_from_what_is_written(task, lines, tmp_path, capsys):
-    (tmp_path / "test.jsonl").write_text(lines, encoding="utf-8")
-    some = every(task, tmp_path)
-    assert len(some) == (2 if '"candidate"' in lines else 3)
-    assert all(isinstance(one, KIND[task]) for one in some)
-    assert main(["convert", task, str(tmp_path), str(tmp_path / "out")]) == 0
-    assert "3 records" in capsys.readouterr().out or len(some) == 2
-    assert every(task, tmp_path / "out") == some
+@pytest.mark.parametrize("name", OWN)
+def test_rows_of_the_readme_are_read_and_come_back_from_what_is_written(name, tmp_path):
+    example = OWN[name]
+    some = every(example.task, example.written(tmp_path))
+    assert len(some) == {"candidates test.jsonl 2": 2, "collection documents.jsonl": 6}.get(name, 3)
+    assert main(["convert", example.task, str(tmp_path), str(tmp_path / "out")]) == 0
+    assert every(example.task, tmp_path / "out") == some
 
 
-@TASKS
-def test_other_containers_hold_the_same(task, lines, tmp_path):
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_formats_of_the_readme_are_read_and_converted(name, tmp_path):
+    form, task, folder = PUBLISHED[name].form, PUBLISHED[name].task, PUBLISHED[name].written(tmp_path)
+    assert open_records(task, folder).format == form
+    split = "symmetric" if form == "fever_symmetric" else "test"
+    some = every(task, folder, split)
+    assert len(some) == COUNTS.get(name, COUNTS.get(form, 1))
+    if form != "fever_symmetric":  # which has no splits of its own
+        assert main(["convert", form, str(folder), str(tmp_path / "out")]) == 0
+        assert every(task, tmp_path / "out") == some
+
+
+def test_every_format_has_an_example():
+    assert {one.form for one in EXAMPLES.values()} == {
+        *(form.name for form in FORMATS if form.name not in ("fever_wiki", "table")),  # refused; one's own
+        *KIND,
+        "clusters",
+    }
+
+
+def test_clusters_of_the_readme(tmp_path):
+    found = {name: one for name, one in EXAMPLES.items() if one.task == "clusters"}
+    for name, one in found.items():
+        folder = one.written(tmp_path / name)
+        corpus = folder if len(one.files) > 1 else folder / next(iter(one.files))
+        for split in SPLITS:
+            assert all(len(cluster.documents) == 2 for cluster in open_corpus(str(corpus), split=split))
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if "collection" not in name])
+def test_other_containers_hold_the_same(name, tmp_path):
+    task, (lines,) = OWN[name].task, OWN[name].files.values()
     rows = list(map(json.loads, lines.splitlines()))
     folders = {name: tmp_path / name for name in ("jsonl", "json", "parquet")}
     for folder in folders.values():

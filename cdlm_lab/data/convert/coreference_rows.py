@@ -6,16 +6,27 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pyarrow import parquet
+from pydantic import BeforeValidator, Field
 
 from cdlm_lab.data.coreference import document_of_spans
-from cdlm_lab.data.files import DataError, Fields, JsonRecord, Text, entries
+from cdlm_lab.data.files import DataError, Fields, FilledText, JsonRecord, Name, Text, entries
 from cdlm_lab.data.records import CoreferenceDocument, Kind, PassedOver, TokenSpan
+from cdlm_lab.data.rows import rows_of
 from cdlm_lab.data.splits import SPLIT_NAMES
 
 _EVENTS = ("ACT", "NEG_ACT", "EVENT")  # how the types of events begin
+
+
+def _numbers(value: object) -> object:
+    """A list that may be written as JSON; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 Found = tuple[Path, Path, str]  # of uCDCR: all_documents, all_mentions, name of the split in their columns
 
 
@@ -46,6 +57,23 @@ def read_jsonlines(
         yield _document(row.path, row.line, mentions, given.doc_key, given.doc_key, tokens, ends)
 
 
+class _Token(Fields):
+    document: Text = Field(alias="topic/subtopic_name/doc")
+    sent_id: int
+    token_id: int
+    token: Text
+
+
+class _Mention(Fields):
+    document: Text = Field(alias="conll_doc_key")
+    name: FilledText = Field(alias="doc")
+    mention_id: Name
+    kind: Text = Field(alias="mention_full_type")
+    sent_id: int
+    tokens: Annotated[list[int], BeforeValidator(_numbers)] = Field(alias="tokens_number")
+    chain: Name = Field(alias="coref_chain")
+
+
 def ucdcr_files(folder: Path) -> dict[str, Found]:
     """Split -> the two files of uCDCR (Zhukova et al. 2026), `*all_documents.parquet` and
     `*all_mentions.parquet`, and its name in them; {} without both."""
@@ -55,7 +83,7 @@ def ucdcr_files(folder: Path) -> dict[str, Found]:
     ]
     if None in pair:
         return {}
-    names = parquet.read_table(pair[1], columns=["split"]).column("split").unique().to_pylist()
+    names = dict.fromkeys(str(row.fields.get("split")) for row in rows_of(pair[1]))  # type: ignore[arg-type]
     return {SPLIT_NAMES.get(name, name): (*pair, name) for name in names}  # type: ignore[misc]
 
 
@@ -68,44 +96,41 @@ def read_ucdcr(
     count once; they, and mentions of words that are not there, are counted. `kind`: only these
     mentions; None = all."""
     documents, mentions, split = found
-    texts: dict[str, list[dict[str, Any]]] = {}
+    texts: dict[str, list[_Token]] = {}
     for row in _of_split(documents, split):
-        texts.setdefault(row["topic/subtopic_name/doc"], []).append(row)
-    of_document: dict[str, list[dict[str, Any]]] = {}
-    for number, row in enumerate(_of_split(mentions, split)):
-        if row["conll_doc_key"] not in texts:
-            passed_over.add("mention of a document that is not there", f"{mentions}:{number + 1}")
-        of_document.setdefault(row["conll_doc_key"], []).append(row)
+        texts.setdefault((one := row.checked(_Token).fields).document, []).append(one)
+    of_document: dict[str, list[_Mention]] = {}
+    for row in _of_split(mentions, split):
+        mention = row.checked(_Mention).fields
+        if mention.document not in texts:
+            passed_over.add("mention of a document that is not there", f"{mentions}:{row.line}")
+        of_document.setdefault(mention.document, []).append(mention)
     for key, rows in texts.items():
-        unique = {(row["sent_id"], row["token_id"]): row for row in reversed(rows)}
+        unique = {(row.sent_id, row.token_id): row for row in reversed(rows)}
         if len(unique) < len(rows):
             passed_over.add("document whose words are there twice", f"{documents}: {key}")
         rows = [unique[place] for place in sorted(unique)]
-        places = {(row["sent_id"], row["token_id"]): place for place, row in enumerate(rows)}
-        of_sentence = [row["sent_id"] for row in rows]
-        starts = [at for at, one in enumerate(of_sentence) if not at or one != of_sentence[at - 1]]
+        places = {(row.sent_id, row.token_id): place for place, row in enumerate(rows)}
+        starts = [at for at, row in enumerate(rows) if not at or row.sent_id != rows[at - 1].sent_id]
         topic, subtopic, name = ([*key.split("/"), "", ""])[:3]
         given: list[tuple[str, TokenSpan, Kind, str]] = []
-        for row in of_document.get(key, []):
-            name = row["doc"]
-            is_event = row["mention_full_type"].startswith(_EVENTS)
-            of: Kind = "event" if is_event else "entity"
-            at = [places.get((row["sent_id"], token)) for token in _numbers(row["tokens_number"])]
-            if None in at or not at:
-                passed_over.add("mention of words that are not there", f"{mentions}: {row['mention_id']}")
+        for one in of_document.get(key, []):
+            name, of = one.name, _kind_of(one.kind)
+            at = [places.get((one.sent_id, token), -1) for token in one.tokens]
+            if not at or min(at) < 0:
+                passed_over.add("mention of words that are not there", f"{mentions}: {one.mention_id}")
             elif kind in (None, of):
-                given.append((row["mention_id"], (min(at), max(at) + 1), of, row["coref_chain"]))
-        words = [row["token"].strip() or "_" for row in rows]
+                given.append((one.mention_id, (min(at), max(at) + 1), of, one.chain))
+        words = [row.token.strip() or "_" for row in rows]
         yield _document(documents, 1, given, name, topic, words, [*starts, len(rows)], subtopic=subtopic)
 
 
-def _of_split(path: Path, split: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = parquet.read_table(path, filters=[("split", "=", split)]).to_pylist()
-    return rows
+def _kind_of(tag: str) -> Kind:
+    return "event" if tag.startswith(_EVENTS) else "entity"
 
 
-def _numbers(value: str | list[int]) -> list[int]:
-    return json.loads(value) if isinstance(value, str) else list(value)
+def _of_split(path: Path, split: str) -> Iterator[JsonRecord[Any]]:
+    return (row for row in rows_of(path) if str(row.fields.get("split")) == split)
 
 
 def is_jsonlines(fields: Mapping[str, Any]) -> bool:

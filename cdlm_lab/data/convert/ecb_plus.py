@@ -125,16 +125,12 @@ def read_ecb_plus_topics(path: str | Path, *, split: Split | None = None) -> Ite
     A cluster is a sub-topic, "1ecb" or "1ecbplus": the two halves of a topic describe different events of the
     same kind. Tokens are joined by spaces, and sentences by line breaks.
     """
-    files = ecb_plus_files(path, split=split)
-    if not files:
-        what = f"no ECB+ files for the split {split}" if split else "no ECB+ files"
-        raise DataError(path, what, _NAME_REMEDY, field="folder")
 
     def cluster_of(file: Path) -> str:
         topic, half, _ = _key(file)
         return f"{topic}{half}"
 
-    for cluster_id, members in groupby(files, key=cluster_of):
+    for cluster_id, members in groupby(ecb_plus_files(path, split=split), key=cluster_of):
         yield Cluster(id=cluster_id, documents=tuple(map(_plain_document, members)))
 
 

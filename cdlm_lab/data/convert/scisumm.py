@@ -42,7 +42,7 @@ from cdlm_lab.data.files import (
     parse_json,
     read_lines,
 )
-from cdlm_lab.data.records import Cluster, Document, DocumentLink, PairDocument
+from cdlm_lab.data.records import Cluster, Document, DocumentLink, PairDocument, PassedOver
 from cdlm_lab.data.splits import Split, hashed_split
 from cdlm_lab.data.words import plain_word
 
@@ -314,46 +314,30 @@ def without_citations(sentence: str) -> str:
     return bare if any(character.isalnum() for character in bare) else "."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SciSumm:
-    """Papers by id, sorted, and links from citing to cited papers.
-
-    `replaced`: file -> number of its byte sequences that were not UTF-8. `unplaced`: annotations (file:line)
-    whose citing passage was not found in the text of the paper. `passed_over`: files and annotations (path:
-    why) that cannot be used: links, papers without sentences, annotations of missing papers.
-    """
-
-    papers: Mapping[str, PairDocument]
-    links: tuple[DocumentLink, ...]
-    replaced: Mapping[str, int]
-    unplaced: tuple[str, ...]
-    passed_over: tuple[str, ...] = ()
-
-
-def read_scisumm(root: str | Path) -> SciSumm:
-    """Read all papers and links; one of the two collections may be missing.
+def read_scisumm(root: Path, *, passed_over: PassedOver) -> Iterator[PairDocument | DocumentLink]:
+    """Yield all papers, sorted by id, and then all links; one of the two collections may be missing.
 
     Of a paper with several texts one is kept, preferably that of a reference paper; sentence numbers of its
     other texts are mapped by the letters of the sentence. A paper without an id of the Anthology is named
     "C04-1089/name", after its folder, unless it begins with the same text as another paper and so is that
     paper. Citations are removed from all sentences: removed only from those known to cite, as in Zhou et al.
-    2020, their absence would reveal these sentences.
+    2020, their absence would reveal these sentences. Counted are files and annotations that cannot be used,
+    files with bytes that are not UTF-8, and annotations whose citing passage is not found in the paper.
     """
-    release = _Release(Path(root))
+    release = _Release(root, passed_over)
     merged: dict[tuple[str, str], DocumentLink] = {}
     for link in chain(release.task_links(), release.net_links()):
         known = merged.get(link.documents, link)
         merged[link.documents] = replace(known, in_first=_union(known.in_first, link.in_first))
-    return SciSumm(
-        papers={
-            name: PairDocument(id=name, sentences=tuple(map(without_citations, paper.sentences)))
-            for name, paper in sorted(release.kept.items())
-        },
-        links=tuple(sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents))),
-        replaced=release.replaced,
-        unplaced=tuple(release.unplaced),
-        passed_over=tuple(release.passed_over),
-    )
+    for name, paper in sorted(release.kept.items()):
+        yield PairDocument(id=name, sentences=tuple(map(without_citations, paper.sentences)))
+    yield from sorted(merged.values(), key=lambda link: (SOURCES.index(link.source), link.documents))
+
+
+def collection_files(folder: Path) -> dict[str, Path]:
+    """The folder, as the one split that it has; {} if it holds neither collection."""
+    present = any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET))
+    return {"": folder} if present else {}
 
 
 def _union(*numbers: Iterable[int] | None) -> tuple[int, ...] | None:
@@ -368,14 +352,11 @@ class _Release:
     `texts`: (place, id there) -> text of a paper. `annotations`: place -> (path, text) of its files.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, lost: PassedOver) -> None:
+        self.root, self.lost = root, lost
         self.kept: dict[str, Paper] = {}
         self.texts: dict[tuple[Place, str], Paper] = {}
         self.annotations: dict[Place, list[tuple[str, str]]] = {}
-        self.replaced: dict[str, int] = {}
-        self.unplaced: list[str] = []
-        self.passed_over: list[str] = []
         present = {name: files for name in (TASK, NET) if (files := read_collection(root, name))}
         if not present:
             remedy = f"put {TASK}.tar.xz or {NET}.tar.xz there"
@@ -387,23 +368,23 @@ class _Release:
 
     def _read(self, folder: Path, members: Iterable[Member]) -> list[tuple[Place, str, str, str]]:
         """Place, name, kind and text of the papers of a collection; annotations go to `annotations`."""
-        papers = []
+        papers, links = [], 0
         for name, place, kind, content in members:
             where = str(folder / name)
             if content is None:
-                why = "hidden" if is_hidden(Path(name), Path()) else "a link, or no file"
-                self.passed_over.append(f"{where}: {why}")
+                links += 1
+                self.lost.add("hidden file, link, or no file at all", where)
                 continue
             text = content.decode("utf-8", "replace").replace("\0", "\ufffd").removeprefix("\ufeff")
-            if count := text.count("\ufffd") - content.count("\ufffd".encode()):
-                self.replaced[where] = count
+            if text.count("\ufffd") > content.count("\ufffd".encode()):
+                self.lost.add("file with bytes that are not UTF-8, each read as U+FFFD", where)
             if kind == "annotation":
                 self.annotations.setdefault(place, []).append((where, text))
             else:
                 papers.append((place, name, kind, text))
         if not papers:
-            links = f"; {len(self.passed_over)} links are passed over" if self.passed_over else ""
-            raise DataError(folder, f"no papers in it{links}", _AGAIN, field="collection")
+            also = f"; {links} links are passed over" if links else ""
+            raise DataError(folder, f"no papers in it{also}", _AGAIN, field="collection")
         return papers
 
     def _keep(self, papers: Iterable[tuple[Place, str, str, str]]) -> None:
@@ -412,8 +393,8 @@ class _Release:
             if paper := parse_paper(paper_id(name, place[1]), source):
                 parsed.append((place, paper))
             else:
-                what = f"no sentences in {PurePosixPath(name).name}"
-                self.passed_over.append(f"{self._folder_of(place)}: {what}")
+                where = self._folder_of(place) / PurePosixPath(name).name
+                self.lost.add("paper without sentences", str(where))
         starts: dict[str, str] = {}
         # A paper with a name of the folder's own may be the same as one with an id of the Anthology.
         for place, paper in sorted(parsed, key=lambda one: "/" in one[1].id):
@@ -448,16 +429,17 @@ class _Release:
 
     def _check_place(self, place: Place, citances: Mapping[str, list[Citance]]) -> None:
         """Raise DataError for a folder without a reference paper, as all its links would be lost; record
-        other missing things in `passed_over`."""
+        other missing things in `lost`."""
         folder = self._folder_of(place)
         if (place, place[1]) not in self.texts:
             what = f"no Reference_XML/{place[1]}.xml in it, or no sentences in that"
             raise DataError(folder, what, "copy the folder again, or remove it", field="folder")
         if place not in self.annotations:
-            self.passed_over.append(f"{folder}: no annotation")
+            self.lost.add("reference paper without annotation", str(folder))
         for identifier, annotated in citances.items():
             if (place, identifier) not in self.texts:
-                self.passed_over += (f"{one.where}: no text of {identifier}" for one in annotated)
+                for one in annotated:
+                    self.lost.add("annotation of a paper that is not there", f"{one.where}, {identifier}")
 
     def net_links(self) -> Iterator[DocumentLink]:
         """Yield the links of ScisummNet, the pairs of the TSV. Raises DataError for a row that is no pair."""
@@ -489,7 +471,7 @@ class _Release:
             if not citance.sentences:
                 places = next((match for text in citance.passages if (match := kept.containing(text))), [])
             if not places:
-                self.unplaced.append(citance.where)
+                self.lost.add("citing text that is not found in the paper", citance.where)
             sentences.update(places)
         return DocumentLink(first=citing.id, second=cited.id, source=source, in_first=_union(sentences))
 
@@ -501,17 +483,6 @@ class _Release:
         return places
 
 
-def scisumm_files(folder: str | Path, *, split: Split | None = None) -> list[Path]:
-    """The archives of a folder, or the XML files of papers if it is unpacked, sorted; [] if it has neither.
-    `split` is ignored, as each file may hold papers of any split."""
-    files: list[Path] = []
-    for name in (TASK, NET):
-        archive, unpacked = Path(folder) / f"{name}.tar.xz", Path(folder) / name
-        papers = (path for path in unpacked.glob("**/*_XML/*.xml") if not is_hidden(path, unpacked))
-        files += [archive] if archive.is_file() else sorted(papers)
-    return files
-
-
 def read_scisumm_corpus(folder: str | Path, *, split: Split) -> Iterator[Cluster]:
     """Yield clusters of plain text for pre-training, reference papers first.
 
@@ -520,7 +491,7 @@ def read_scisumm_corpus(folder: str | Path, *, split: Split) -> Iterator[Cluster
     single sentence before the abstract or first section is the title; several (62 papers of ScisummNet have
     no sections) form a line of their own. A hash of a paper's id decides its split (90/5/5).
     """
-    for identifier, paper in _Release(Path(folder)).kept.items():
+    for identifier, paper in _Release(Path(folder), PassedOver()).kept.items():
         if hashed_split(identifier) != split:
             continue
         # The text before the first section, and then each section.

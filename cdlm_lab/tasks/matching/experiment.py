@@ -22,11 +22,9 @@ from pydantic import Field
 
 from cdlm_lab.data import pairs as links_of
 from cdlm_lab.data import splits
-from cdlm_lab.data.convert.scisumm import NET, TASK, SciSumm, read_scisumm
-from cdlm_lab.data.files import named
 from cdlm_lab.data.pairs import Hardness
 from cdlm_lab.data.reading import format_of, read_records
-from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument
+from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, PassedOver
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.precision import precision_in_words
@@ -137,27 +135,23 @@ class Settings(matching.MatcherSettings):
 # ---- pairs of documents ----
 
 SHARES = {"train": 0.6, "dev": 0.15, "test": 0.25}  # fractions of the links
-SAME_TEXT = "documents with the text of another one, which count as it"
+SAME_TEXT = "document with the text of another one, which counts as it"
 
 
-def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs of train, dev and test, and what could not be used: kind of loss -> files, lines or documents.
+def read_pairs(given: Settings) -> tuple[Pairs, PassedOver]:
+    """Pairs of train, dev and test, and what could not be used.
 
     No document is in two splits, except in the benchmark's CSV files, which were split by pairs:
-    `shared_documents` measures that overlap. Corpora other than storyworld, linked collections and SciSumm
-    are those that `read_records` reads.
+    `shared_documents` measures that overlap. A corpus is a collection with links, or pairs.
     """
-    folder, lost, by_pairs = Path(given.corpus), {}, False
+    folder, lost, by_pairs = Path(given.corpus), PassedOver(), False
     if given.corpus == STORYWORLD:
         stories = dict.fromkeys(SPLITS, given.held_out_stories) | {"train": given.train_stories}
         form = {"unrelated": given.drawn}
         pairs = {split: tuple(read_storyworld_pairs(split, n, **form)) for split, n in stories.items()}
-    elif links_of.is_linked_collection(folder):
-        pairs, lost = linked_pairs(*links_of.read_linked_collection(folder), given)
-    elif any((folder / name).is_dir() or (folder / f"{name}.tar.xz").is_file() for name in (TASK, NET)):
-        scisumm = read_scisumm(folder)
-        pairs, lost = linked_pairs(scisumm.papers, scisumm.links, given)
-        lost = _lost_of(scisumm, folder) | lost
+    elif links_of.collection_rows(folder) or format_of("collection", folder):
+        some = read_records("collection", folder, "", passed_over=lost)
+        pairs = linked_pairs(*links_of.collected(some), given, lost)
     else:
         by_pairs = format_of("pairs", folder) == "benchmark"
         pairs = {split: tuple(read_records("pairs", folder, split)) for split in SPLITS}
@@ -166,21 +160,10 @@ def read_pairs(given: Settings) -> tuple[Pairs, dict[str, list[str]]]:
     return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
 
 
-def _lost_of(scisumm: SciSumm, folder: Path) -> dict[str, list[str]]:
-    places = {
-        "not read": scisumm.passed_over,
-        "citing text not found in the paper": scisumm.unplaced,
-        "characters lost that are not UTF-8": scisumm.replaced,
-    }
-    return {
-        name: [place.removeprefix(f"{folder}/") for place in some] for name, some in places.items() if some
-    }
-
-
 def linked_pairs(
-    documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], given: Settings
-) -> tuple[Pairs, dict[str, list[str]]]:
-    """Pairs by split, and the documents whose text repeats another document's.
+    documents: Mapping[str, PairDocument], links: Sequence[DocumentLink], given: Settings, lost: PassedOver
+) -> Pairs:
+    """Pairs by split; documents whose text repeats another document's are counted in `lost`.
 
     Links are split first, then unrelated pairs sampled within each split. Documents of one text, or of one
     opening where only that is read, are in the same split, and never count as unrelated to what one of them
@@ -195,8 +178,9 @@ def linked_pairs(
         name: tuple(_pairs_of(documents, split["validation" if name == "dev" else name], known, given))
         for name in SPLITS
     }
-    alike = [f"{twin} = {first}" for twin, first in twin_of.items()]
-    return pairs, {SAME_TEXT: alike} if alike else {}
+    for twin, first in twin_of.items():
+        lost.add(SAME_TEXT, f"{twin} = {first}")
+    return pairs
 
 
 def _read_alike(
@@ -271,8 +255,7 @@ class MatchingRun(SystemRun):
 
     settings: Settings
     pairs: Pairs
-    # Kind of loss -> files, lines or documents of the corpus that could not be used.
-    lost: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lost: PassedOver = field(default_factory=PassedOver)  # what of the corpus could not be used
 
     @classmethod
     def read(cls, given: Settings) -> MatchingRun:
@@ -282,8 +265,8 @@ class MatchingRun(SystemRun):
                 checkpoint_of(given.encoders, system.name)
             given.config(system, seed=0, pairs=1)
         pairs, lost = read_pairs(given)
-        for name, places in lost.items():
-            print(f"{given.corpus}: {name}: {named(places)}")
+        for line in lost.lines():
+            print(f"{given.corpus}: {line}")
         alone = (replace(pair, first=NOTHING, aligned=None if pair.related else ()) for pair in pairs["test"])
         return cls(settings=given, pairs={**pairs, ONE_DOCUMENT: tuple(alone)}, lost=lost)
 
@@ -300,7 +283,7 @@ class MatchingRun(SystemRun):
             "pairs": {split: len(pairs) for split, pairs in self.pairs.items()},
             "clusters": {split: len({pair.cluster for pair in pairs}) for split, pairs in self.pairs.items()},
             "shared_documents": shared_documents(self.pairs),
-            "lost": {name: named(places) for name, places in self.lost.items()},
+            "lost": self.lost.lines(),
         }
 
     @property

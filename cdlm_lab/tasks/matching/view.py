@@ -13,7 +13,6 @@ from textwrap import wrap
 import numpy as np
 import plotly.graph_objects as go
 
-from cdlm_lab.data.files import named
 from cdlm_lab.data.records import DocumentPair
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
@@ -107,7 +106,7 @@ def facts(run: MatchingRun) -> list[tuple[str, str]]:
         sentences = fmean(len(one.sentences) for pair in pairs for one in (pair.first, pair.second))
         related = f"{fmean(pair.related for pair in pairs):.0%} related"
         rows.append((split, f"{len(pairs):,} pairs, {related}; {sentences:.0f} sentences a document"))
-    rows += ((name, named(places)) for name, places in run.lost.items())
+    rows += (tuple(line.split(": ", 1)) for line in run.lost.lines())
     shared = experiment.shared_documents(run.pairs)
     if any(shared.values()):
         shares = ", ".join(f"{share:.0%} of {split}" for split, share in shared.items())

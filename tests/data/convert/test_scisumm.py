@@ -12,14 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 
-from cdlm_lab.data.clusters import corpus_checksum, detect_format, open_corpus
+from cdlm_lab.data.clusters import detect_format, open_corpus
 from cdlm_lab.data.convert import scisumm
-from cdlm_lab.data.convert.scisumm import SOURCES, SciSumm, read_scisumm, scisumm_files, without_citations
+from cdlm_lab.data.convert.scisumm import SOURCES, collection_files, read_scisumm, without_citations
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import Document
+from cdlm_lab.data.pairs import collected
+from cdlm_lab.data.records import Document, DocumentLink, PairDocument, PassedOver
 from cdlm_lab.data.splits import SPLITS
 
 TASK = "cl_scisumm_2018/Training-Set-2018/R00-0001"
@@ -129,12 +131,25 @@ def build(tmp_path: Path, write: Callable[..., Path]) -> Callable[..., Path]:
     return _build
 
 
-def last_parts(places: tuple[str, ...]) -> list[str]:
-    return [place.rpartition("/")[2] for place in places]
+class Read(NamedTuple):
+    papers: dict[str, PairDocument]
+    links: tuple[DocumentLink, ...]
+    lost: dict[str, tuple[int, str]]  # reason -> count, file name of the first place
+
+
+def read(root: Path) -> Read:
+    lost = PassedOver()
+    papers, links = collected(read_scisumm(root, passed_over=lost))
+    return Read(papers, links, {why: (n, at.rpartition("/")[2]) for why, (n, at) in lost.counts.items()})
+
+
+NOT_FOUND = "citing text that is not found in the paper"
+NOT_UTF_8 = "file with bytes that are not UTF-8, each read as U+FFFD"
+NO_FILE = "hidden file, link, or no file at all"
 
 
 def test_papers_and_links(build):
-    data = read_scisumm(build())
+    data = read(build())
     names = ["C01-0001", "C02-0002", "N00-0001", "N00-0002", "R00-0001", "R00-0001/pproc-d10", "T00-0001"]
     assert list(data.papers) == names
     reference = ("Of Trees", "We grow trees.", 'They < 40 "words".', "Trees are tall.")
@@ -155,9 +170,11 @@ def test_papers_and_links(build):
     }
     sources = [SOURCES.index(link.source) for link in data.links]
     assert sources == sorted(sources)
-    assert last_parts(data.unplaced) == ["R00-0001.ann.txt:7", "T00-0001_bob.csv:2", "T00-0001.csv:2"]
-    ((place, count),) = data.replaced.items()
-    assert (place.rpartition("/")[2], count) == ("Pproc_d10.xml", 2)
+    assert data.lost == {
+        "paper without sentences": (1, "P1.xml"),
+        NOT_FOUND: (3, "R00-0001.ann.txt:7"),
+        NOT_UTF_8: (1, "Pproc_d10.xml"),
+    }
     # Folders hold the same, and a byte order mark changes nothing.
     marked = {
         name: "\ufeff" + content
@@ -165,9 +182,8 @@ def test_papers_and_links(build):
         if "nnotation" in name or "Gold" in name or name.endswith(".json")
     }
     assert len(marked) == 6
-    unpacked = read_scisumm(build(marked, archives=False))
-    assert (unpacked.papers, unpacked.links) == (data.papers, data.links)
-    assert last_parts(unpacked.unplaced) == last_parts(data.unplaced)
+    unpacked = read(build(marked, archives=False))
+    assert unpacked == data
 
 
 def test_other_text_of_a_paper(build):
@@ -179,7 +195,7 @@ def test_other_text_of_a_paper(build):
         f"{folder}/Citance_XML/C01-0001.xml": paper("x", "y", "z", *cut),
         f"{folder}/annotation/S00-0001.ann.txt": row(1, "C01-0001", "['3', '4']", "['0']"),
     }
-    link = next(link for link in read_scisumm(build(changes)).links if link.second == "S00-0001")
+    link = next(link for link in read(build(changes)).links if link.second == "S00-0001")
     assert link.in_first == (2, 3)
 
 
@@ -190,7 +206,7 @@ def test_one_paper_under_two_names(build):
         f"{TASK}/Citance_XML/Pproc9.xml": paper("T", "U", LONG, "We cite.", "More."),
         TRAINING: "\n".join(rows),
     }
-    data = read_scisumm(build(changes))
+    data = read(build(changes))
     (link,) = [link for link in data.links if link.first == "C05-0005"]
     assert "R00-0001/pproc9" not in data.papers
     assert link.in_first == (1, 2)
@@ -199,10 +215,10 @@ def test_one_paper_under_two_names(build):
 def test_one_collection_is_enough(build, tmp_path, refused):
     remedy = "put cl_scisumm_2018.tar.xz or scisummnet_2019.tar.xz there"
     with refused(tmp_path, f"1: folder: neither archives nor folders of CL-SciSumm; {remedy}"):
-        read_scisumm(tmp_path)
+        read(tmp_path)
     task, net = ({name: None for name in FILES if name.startswith(start)} for start in ("cl_", "scisummnet"))
-    assert Counter(link.source for link in read_scisumm(build(net)).links) == {SOURCES[0]: 3, SOURCES[1]: 2}
-    (link,) = read_scisumm(build(task, archives=False)).links
+    assert Counter(link.source for link in read(build(net)).links) == {SOURCES[0]: 3, SOURCES[1]: 2}
+    (link,) = read(build(task, archives=False)).links
     assert link.source == SOURCES[2]
 
 
@@ -215,7 +231,7 @@ def test_members_outside(build, tmp_path, refused, name):
     with tarfile.open(archive, "w:xz") as tar:
         add(tar, name)
     with refused(archive, f"1: archive: member {name!r} lies outside the folder cl_scisumm_2018; {AGAIN}"):
-        read_scisumm(archive.parent)
+        read(archive.parent)
     assert not list(tmp_path.rglob("evil*"))
 
 
@@ -227,14 +243,14 @@ def test_copies_of_an_editor_take_no_paper_s_place(build):
         add(tar, f"{place}/R00-0001.xml", REFERENCE)
         for name in copies:
             add(tar, name, REFERENCE.replace("trees", "weeds"))
-    data = read_scisumm(root)
-    assert f"{root}/{copies[0]}: hidden" in data.passed_over
+    data = read(root)
+    assert data.lost[NO_FILE][0] == 1
     assert not any("weeds" in sentence for one in data.papers.values() for sentence in one.sentences)
     with tarfile.open(root / "cl_scisumm_2018.tar.xz") as tar:
         tar.extractall(root, filter="data")
     (root / "cl_scisumm_2018.tar.xz").unlink()
-    assert (read_scisumm(root).papers, read_scisumm(root).passed_over) == (data.papers, data.passed_over)
-    assert not any(file.name.startswith(".") for file in scisumm_files(root))
+    unpacked = read(root)
+    assert (unpacked.papers, unpacked.lost[NO_FILE][0]) == (data.papers, 1)
 
 
 def test_links_in_archives_are_named_and_nothing_else_is_refused(build, refused):
@@ -246,12 +262,12 @@ def test_links_in_archives_are_named_and_nothing_else_is_refused(build, refused)
             for name, content in files.items():
                 add(tar, name, content)
         if files:
-            data = read_scisumm(root)
+            data = read(root)
             assert "C01-0001" not in data.papers
-            assert data.passed_over[:3] == (f"{root}/{place}: a link, or no file",) * 3
+            assert data.lost[NO_FILE] == (3, "C01-0001.xml")
     what = "no papers in it; 3 links are passed over"
     with refused(root / "cl_scisumm_2018", f"1: collection: {what}; {AGAIN}"):
-        read_scisumm(root)
+        read(root)
 
 
 @pytest.mark.parametrize("content", [None, "", "<html><body>Not Found</body></html>", "<PAPER>\n</PAPER>"])
@@ -262,7 +278,7 @@ def test_a_reference_paper_without_sentences_is_refused(build, refused, place, c
     root = build({f"{place}/Reference_XML/{name}.xml": content})
     what = f"no Reference_XML/{name}.xml in it, or no sentences in that"
     with refused(root / place, f"1: folder: {what}; copy the folder again, or remove it"):
-        read_scisumm(root)
+        read(root)
 
 
 def test_what_says_nothing_is_named(build):
@@ -276,13 +292,12 @@ def test_what_says_nothing_is_named(build):
         f"{other}/Citance_XML/C01-0001.xml": CITING,
     }
     root = build(changes)
-    assert {place.removeprefix(f"{root}/") for place in read_scisumm(root).passed_over} == {
-        f"{TASK}: no sentences in C02-0002-parscit130908.xml",
-        f"{TASK}: no sentences in P1.xml",
-        f"{TRAINING}:5: no text of C02-0002",
-        f"{TRAINING}:7: no text of R00-0001/pproc-d10",
-        f"{other}: no annotation",
-    }
+    lost = read(root).lost
+    assert (lost["paper without sentences"], lost["reference paper without annotation"]) == (
+        (2, "C02-0002-parscit130908.xml"),
+        (1, "E00-0001"),
+    )
+    assert lost["annotation of a paper that is not there"] == (2, "R00-0001.ann.txt:5, C02-0002")
 
 
 def test_damaged_archives(build):
@@ -293,7 +308,7 @@ def test_damaged_archives(build):
         path.write_bytes(content)
         damaged = r"tar\.xz:1: field archive: the archive is damaged \(.*download it again"
         with pytest.raises(DataError, match=damaged):
-            read_scisumm(path.parent)
+            read(path.parent)
 
 
 RELEASE = "copy the file again from the official release"
@@ -315,7 +330,7 @@ TABS = "write the ids of two papers with a tab between them"
 def test_broken_files(build, refused, name, content, message):
     root = build({name: content}, archives=False)
     with refused(root / name, message):
-        read_scisumm(root)
+        read(root)
 
 
 def test_hostile_papers(build):
@@ -325,9 +340,7 @@ def test_hostile_papers(build):
         "C10-0003": "<S " * 50_000,
         "C10-0004": "&amp;" * 100_000 + "<S>z &lt;S&gt; w",
     }
-    papers = read_scisumm(
-        build({f"{TASK}/Citance_XML/{name}.xml": text for name, text in texts.items()})
-    ).papers
+    papers = read(build({f"{TASK}/Citance_XML/{name}.xml": text for name, text in texts.items()})).papers
     assert {name: papers[name].sentences for name in texts if name in papers} == {
         "C10-0001": ("x",),
         "C10-0002": ("&a;\ufffd\ufffd end", "y"),
@@ -336,8 +349,8 @@ def test_hostile_papers(build):
 
 
 @pytest.fixture(scope="module")
-def real(real_data: Callable[[str], Path]) -> SciSumm:
-    return read_scisumm(real_data("scisumm"))
+def real(real_data: Callable[[str], Path]) -> Read:
+    return read(real_data("scisumm"))
 
 
 @pytest.mark.slow
@@ -348,7 +361,7 @@ def test_counts_of_the_real_data(real):
     # 577 - 2 papers without text - 5 that are there under two names; 226; 1156
     expected = zip(SOURCES, ((97, 473), (17, 209), (126, 1030)), strict=True)
     assert counts == {(source, known): of[known] for source, of in expected for known in (False, True)}
-    assert len(real.replaced) == 63
+    assert real.lost[NOT_UTF_8][0] == 63
 
 
 def body(title: str, *sections: str) -> str:
@@ -415,34 +428,24 @@ def test_each_paper_once(write, tmp_path):
         "R00-0001": "Reference text", "C01-0001": "Net's text", "N00-0001": "Journal",
         "R00-0001/p2": "Other", "R00-0001/p3": "Another",
     }  # fmt: skip
-    papers = read_scisumm(tmp_path / "a").papers  # which are the same
+    papers = read(tmp_path / "a").papers  # which are the same
     assert {name: one.sentences for name, one in papers.items()} == {n: texts(one) for n, one in once.items()}
     packed = pack(tmp_path / "packed", COPIES)
     assert documents(packed) == once
-    names = [path.name for path in scisumm_files(packed)]
-    assert names == ["cl_scisumm_2018.tar.xz", "scisummnet_2019.tar.xz"]
 
 
 def test_it_is_a_corpus(write, tmp_path):
     corpus = str(tmp_path)
-    write("scisummnet_2019/README.txt", "x")
-    assert scisumm_files(corpus) == []
-    file = write(NET.format("N00-0001"), body("Of Nets"))  # by its hash for training
+    assert not collection_files(tmp_path)
+    write(NET.format("N00-0001"), body("Of Nets"))  # by its hash for training
     write(NET.format("N00-0035"), body("Of Knots"))  # and this for test
     for split, name in (("train", "N00-0001"), ("test", "N00-0035")):
         assert [cluster.id for cluster in open_corpus(corpus, split=split)] == [name]
     with pytest.raises(ValueError, match="no cluster of the split validation"):
         list(open_corpus(corpus, split="validation"))
-    first = corpus_checksum(corpus, split="train")
     write("scisummnet_2019/N00-0001/summary/N00-0001.txt", "not read")
-    write("scisummnet_2019/N00-0001/annotation/x.txt", "not read")
     assert detect_format(corpus).name == "scisumm"  # and not a folder of folders of .txt
-    assert corpus_checksum(corpus, split="train") == first
-    assert corpus_checksum(corpus, split="test") != first
-    file.write_text(body("Of Mets"))
-    assert corpus_checksum(corpus, split="train") != first
-    archive = write("scisummnet_2019.tar.xz", b"damaged")  # counts where there is a folder too
-    assert scisumm_files(tmp_path) == [archive]
+    write("scisummnet_2019.tar.xz", b"damaged")  # counts where there is a folder too
     with pytest.raises(ValueError, match="the archive is damaged"):
         list(open_corpus(corpus, split="train"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.clusters import corpus_checksum, open_corpus
+from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.convert import tagged
 from cdlm_lab.data.convert.tagged import STRAY, Line
 from cdlm_lab.data.files import DataError
@@ -127,35 +127,32 @@ def numbered(block: list[Line]) -> list[tuple[int, str]]:
     return [(line.number, line.text) for line in block]
 
 
-def test_blocks_and_parts(write, refused):
-    path = write("a.txt", "\r\n\na\nb\r\n \t\n\n#x\nc\n#y 1\n\ne\n\nd\n#z\nf")
-    first, marked, last = (
-        [(3, "a"), (4, "b")],
-        [(7, "#x"), (8, "c"), (9, "#y 1")],
-        [(13, "d"), (14, "#z"), (15, "f")],
-    )
-    assert list(map(numbered, tagged.line_blocks(path))) == [first, marked, [(11, "e")], last]
-    parts = {head[1:]: list(map(numbered, some)) for head, some in tagged.marked_parts(path, mark="#")}
-    x, y, z = marked[0], marked[2], last[1]
-    expected = {(1, ""): [first], x: [marked[1:2]], y: [[(11, "e")], last[:1]], z: [last[2:]]}
-    assert list(parts.items()) == list(expected.items())
+def test_documents_and_sentences(write, refused):
+    text = "\r\n\na\nb\r\n \t\n# id 1f x=en\n-DOCSTART-\nc\n###MEDLINE:1\n\n# O\n\nd\n-DOCSTART-x\nf"
+    parts = {head[1:]: list(map(numbered, some)) for head, some in tagged.documents_of(write("a.txt", text))}
+    assert parts == {
+        (1, ""): [[(3, "a"), (4, "b")]],
+        (7, "-DOCSTART-"): [[(8, "c")]],
+        (9, "###MEDLINE:1"): [[(11, "# O")], [(13, "d")]],
+        (14, "-DOCSTART-x"): [[(15, "f")]],
+    }
     remedy = "delete the line, or write the document below it"
-    for text, line in (("#x\n\n#y\na\n", 1), ("#x\na\n#y\n\n", 3)):
-        path = write("b.txt", text)
-        with refused(path, f"{line}: document: no sentence follows; {remedy}"):
-            list(tagged.marked_parts(path, mark="#"))
+    for text, line in (("-DOCSTART-\n\n-DOCSTART-\na\n", 1), ("-DOCSTART-\na\n-DOCSTART-\n\n", 3)):
+        with refused(path := write("b.txt", text), f"{line}: document: no sentence follows; {remedy}"):
+            list(tagged.documents_of(path))
 
 
 def test_columns(refused):
     assert Line(PATH, 3, " . . .\t x\t").columns() == [". . .", "x", ""]
-    assert Line(PATH, 3, "a\u00a0b\tc").columns(2) == ["a\u00a0b", "c"]
-    assert Line(PATH, 3, "a  b \tc").columns(tabs=False) == ["a", "b", "c"]
-    with refused(
-        PATH, "3: row: one column instead of a word and its tag; write the word, white space and its tag"
-    ):
-        Line(PATH, 3, "word").columns(tabs=False)
+    assert Line(PATH, 3, "a\u00a0b\tc").columns() == ["a\u00a0b", "c"]
+    assert Line(PATH, 3, "a  b ").columns() == ["a", "b"]
+    assert Line(PATH, 3, "7 a b").columns(numbered=True) == ["a", "b"]
+    remedy = "instead of a word and its tag; write both, with a tab or a space between them"
+    for text, what in (("word", "one column"), ("1 word", "a number and one column")):
+        with refused(PATH, f"3: row: {what} {remedy}"):
+            Line(PATH, 3, text).columns(numbered=text != "word")
     with refused(PATH, "3: word: an empty word; write it, or delete the line"):
-        Line(PATH, 3, "\u3000\tO").columns(2)
+        Line(PATH, 3, "\u3000\tO").columns()
 
 
 TEXT = "Ann\tB-PER\nLee\tI-PER\nslept\tO\n\n. . .\tNULL\nShe\tNULL\n\nIn\tO\nGhent\tI-GPE"
@@ -171,18 +168,18 @@ def test_a_document(write):
     # No line end or an end and a blank line: the last sentence is there.
     for end in ("", "\n", "\n\n", "\r\n \n\n"):
         path = write("train/1_ann.v2.tsv", TEXT + end)
-        (document,) = tagged.read_docarc([path], reading)
+        (document,) = tagged.read_files([path], passed_over=reading)
         assert document == TaggedDocument(id="1_ann.v2", sentences=SENTENCES)
     assert reading.count(STRAY) == 4
     assert document.labelled == (0, 2)
 
 
-TWO = "write the word, a tab and its tag"
+TWO = "one column instead of a word and its tag; write both, with a tab or a space between them"
 MIXED = "tag: NULL and other tags in one sentence; label all of its words or none"
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("a\tO\nb\n", f"2: row: one column instead of 2; {TWO}"),
+    ("a\tO\nb\n", f"2: row: {TWO}"),
     ("a\tO\n\n\tO\n", "3: word: an empty word; write it, or delete the line"),
     ("a\tO\n\nb\tNULL\nc\tO\n", f"4: {MIXED}"),
     ("a\tNULL\n\nb\tNULL\n",
@@ -192,7 +189,7 @@ MIXED = "tag: NULL and other tags in one sentence; label all of its words or non
 def test_complaints(write, refused, text, message):
     path = write("train/a.tsv", text)
     with refused(path, message):
-        list(tagged.read_docarc([path], PassedOver()))
+        list(tagged.read_files([path], passed_over=PassedOver()))
 
 
 @pytest.fixture
@@ -204,18 +201,18 @@ def corpus(write, tmp_path):
 
 
 def test_labels_of_the_list(corpus, write, refused):
-    assert tagged.docarc_labels(corpus) is None
+    assert tagged.labels_listed(corpus) is None
     tags = write("x.tagset", "O\t0\nI-Y\t1\nB-Y\t2\n\nB-Z\t3\n")
-    assert tagged.docarc_labels(corpus) == ("Y", "Z")
+    assert tagged.labels_listed(corpus) == ("Y", "Z")
     with refused(corpus / "train" / "a.tsv", "1: tag: 'I-X' is not a known tag; the labels are Y, Z"):
-        next(tagged.read_docarc([corpus / "train" / "a.tsv"], PassedOver()))
+        next(tagged.read_files([corpus / "train" / "a.tsv"], passed_over=PassedOver()))
     write("x.tagset", "O\t0\nperson\t1\n")
     with refused(tags, f"2: tag: 'person' {NO_TAG}"):
-        tagged.docarc_labels(corpus)
+        tagged.labels_listed(corpus)
     write("y.tagset", "O\t0\n")
     remedy = "leave the one that fits the files"
     with refused(corpus, f"1: folder: several lists of tags (x.tagset, y.tagset); {remedy}"):
-        next(tagged.read_docarc([corpus / "train" / "a.tsv"], PassedOver()))
+        next(tagged.read_files([corpus / "train" / "a.tsv"], passed_over=PassedOver()))
 
 
 START = "-DOCSTART- -X- -X- O\n\n"
@@ -291,7 +288,7 @@ def test_none_or_two_forms(folder):
 
 
 def passages(folder, split: str = "train") -> dict[str, str]:
-    some = list(tagged.read_docarc_passages(folder, split))
+    some = list(tagged.read_passages(folder, split))
     assert all([document.id for document in cluster.documents] == [cluster.id] for cluster in some)
     return {cluster.id: cluster.documents[0].text for cluster in some}
 
@@ -333,20 +330,14 @@ def test_passages_are_whole_sentences_unless_they_are_long(write, tmp_path, monk
 
 
 def test_it_is_a_corpus(write, tmp_path, refused):
-    file = write("train/a.tsv", sentences(80, 80) + "\nno tab\n")
+    file = write("train/a.tsv", sentences(80, 80) + "\n\ttab\n")
     corpus = str(tmp_path)
     assert [cluster.id for cluster in open_corpus(corpus, split="train", size=1)] == ["a/1"]  # one at a time
-    with pytest.raises(ValueError, match=rf"{file}:163: field row: one column instead of 2"):
+    with pytest.raises(ValueError, match=rf"{file}:163: field word: an empty word"):
         list(open_corpus(corpus, split="train"))
-    first = corpus_checksum(corpus, split="train")
-    write("dev/b.tsv", "x\tO\n")
-    write("notes.txt", "x")
-    assert corpus_checksum(corpus, split="train") == first
-    assert corpus_checksum(corpus, split="validation") != first
     file.write_text(sentences(80, 2))
-    assert corpus_checksum(corpus, split="train") != first
-    remedy = "give the folder around train, dev and test"
-    with refused(tmp_path, f"1: folder: there is no folder test or testb in it; {remedy}"):
+    remedy = "choose another split, or add clusters"
+    with pytest.raises(ValueError, match=rf"field split: no cluster of the split test; {remedy}"):
         list(open_corpus(corpus, split="test"))
 
 

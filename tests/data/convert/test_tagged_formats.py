@@ -37,7 +37,7 @@ OUTERMOST = (
 def test_outermost_spans(write):
     # A document has as many columns as it needs, and the tabs at the end of a line are more or fewer.
     for text in (NESTED, NESTED.replace("\t\n", "\tO\tO\t\t\n"), NESTED.replace("\t\n", "\n")):
-        document = tagged.read_litbank(write("1_maids_brat.tsv", text), PassedOver())
+        document = tagged.read_book(write("1_maids_brat.tsv", text), PassedOver())
         assert document == TaggedDocument(id="1_maids_brat", sentences=OUTERMOST)
 
 
@@ -51,7 +51,7 @@ def test_outermost_spans(write):
 ])  # fmt: skip
 def test_one_sentence_of_litbank(write, text, tags, mended):
     reading = PassedOver()
-    (only,) = tagged.read_litbank(write("a.tsv", text), reading).sentences
+    (only,) = tagged.read_book(write("a.tsv", text), reading).sentences
     assert only.tags == tuple(tags.split())
     assert reading.count(STRAY) == mended
 
@@ -72,10 +72,9 @@ def test_only_the_white_space_of_the_format_parts_columns(write, name, form):
     rows = "".join(form.format(w=word, t="B-LOC", n=n) for n, word in enumerate(SPACED, start=1))
     path, reading = write(name, f"{rows}\n{form.format(w='Telk', t='O', n=1)}"), PassedOver()
     if name == "a.tsv":
-        document = tagged.read_litbank(path, reading)
+        document = tagged.read_book(path, reading)
     else:
-        read = tagged.read_ner_conll if name == "a.conll" else tagged.read_jnlpba_iob2
-        (document,) = read(path, reading)
+        (document,) = tagged.read_columns(path, reading)
     assert [sentence.words for sentence in document.sentences] == [SPACED, ("Telk",)]
     assert document.sentences[0].tags == ("B-LOC",) * len(SPACED)
 
@@ -92,7 +91,7 @@ IOB2 = IOB1.replace("Ann NNP I-NP I-PER", "Ann NNP I-NP B-PER").replace("I-LOC",
 @pytest.mark.parametrize(("text", "mended"), [(IOB1, 2), (IOB2, 0), (IOB2.replace(" ", "\t"), 0)])
 def test_columns(write, text, mended):
     reading = PassedOver()
-    first, second = tagged.read_ner_conll(write("eng.testa", text), reading)
+    first, second = tagged.read_columns(write("eng.testa", text), reading)
     assert (first.id, second.id) == ("eng.testa:0", "eng.testa:1")
     assert first.sentences == (
         sentence("Ann|Lee|Bo|slept|.", "B-PER I-PER B-PER O O"),
@@ -104,7 +103,7 @@ def test_columns(write, text, mended):
 
 def test_ontonotes_is_one_document(write):
     text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = tagged.read_ner_conll(write("onto.train.ner", text), PassedOver())
+    (document,) = tagged.read_columns(write("onto.train.ner", text), PassedOver())
     assert document.id == "onto.train.ner:0"
     assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
 
@@ -120,7 +119,7 @@ LEVELS = (
 
 
 def abstracts(path, reading=None):
-    return [(one.id, one.sentences) for one in tagged.read_jnlpba_iob2(path, reading or PassedOver())]
+    return [(one.id, one.sentences) for one in tagged.read_columns(path, reading or PassedOver())]
 
 
 def test_iob2(write):
@@ -138,20 +137,20 @@ def test_iob2(write):
 
 
 NONE = "document: no sentence follows; delete the line, or write the document below it"
-WORD = "one column instead of a word and its tag; write the word,"
+WORD = "one column instead of a word and its tag; write both, with a tab or a space between them"
 
 
 @pytest.mark.parametrize(("read", "text", "message"), [
-    (tagged.read_litbank, "a\tO\nb\t\n", f"2: row: {WORD} a tab and its tag"),
-    (tagged.read_litbank, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
+    (tagged.read_book, "a\tO\nb\t\n", f"2: row: {WORD}"),
+    (tagged.read_book, "a\tO\n\nb\tO\tO\t\nc\tO\t\n",
      "4: row: 2 columns where the sentence begins with 3; write O where a word is in no span"),
-    (tagged.read_litbank, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
+    (tagged.read_book, "x\tO\t\n\na\tB-X\tO\nb\tI-X\tB-Y\nc\tO\tI-Y\n",
      "3: tag: spans cross (TagSpan(label='Y', first=1, stop=3) shares words with another span); "
      "put the one inside the other, or leave one of them"),
-    (tagged.read_ner_conll, "a NN O\nb\n", f"2: row: {WORD} white space and its tag"),
-    (tagged.read_ner_conll, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
-    (tagged.read_jnlpba_iob2, "###MEDLINE:91\n\na\tO\nb\n",
-     "4: row: one column instead of 2; write the word, a tab and its tag"),
+    (tagged.read_columns, "a NN O\nb\n", f"2: row: {WORD}"),
+    (tagged.read_columns, "-DOCSTART- O\n\na O\n-DOCSTART- O\n", f"4: {NONE}"),
+    (tagged.read_columns, "###MEDLINE:91\n\na\tO\nb\n",
+     f"4: row: {WORD}"),
 ])  # fmt: skip
 def test_complaints(write, refused, read, text, message):
     path = write("a.tsv", text)
@@ -174,24 +173,27 @@ def abstract(write, tmp_path):
     return _abstract
 
 
+def standoff(folder, lost=None) -> list[TaggedDocument]:
+    names = sorted(folder.glob("*.ann"))
+    return list(tagged.read_files(names, passed_over=lost or PassedOver()))
+
+
 def test_standoff(abstract):
     names = "T1\tprotein 10 24\tIL-2 receptors\n"
     folder = abstract(f"{TITLE}\nWe saw none.\n", names)
-    assert list(tagged.read_jnlpba_standoff(folder, PassedOver())) == [
-        TaggedDocument(id="91", sentences=LEVELS)
-    ]  # both forms agree
+    assert standoff(folder) == [TaggedDocument(id="91", sentences=LEVELS)]  # both forms agree
     # What else brat writes is passed over.
     rows = ("R1\tA Arg1:T1 Arg2:T2\t", "E1\tB:T1", "A1\tC T1", "M1\tD T1", "N1\tE T1 x\tf", "#1\tNote T1\tg")
     other = "\n".join([*rows, "*\tSame T1 T2", "\n"])
-    again = tagged.read_jnlpba_standoff(abstract(TITLE, other + names + other), PassedOver())
-    assert next(again).sentences == LEVELS[:1]
+    again = standoff(abstract(TITLE, other + names + other))
+    assert again[0].sentences == LEVELS[:1]
     # Words are cut at names.
     abstract("pre-IL2a, IL3.", "T1\tDNA 4 7\tIL2\nT2\tRNA 4 5\tI\nT3\tRNA 10 13\tIL3\n")
-    (only,) = next(tagged.read_jnlpba_standoff(folder, PassedOver())).sentences
+    (only,) = standoff(folder)[0].sentences
     assert only == sentence("pre-|IL2|a|,|IL3|.", "O B-DNA O O B-RNA O")
     abstract("b", "", name="b")
     abstract("a\n\n\u2003a \u00a0 b\n", "\n", name="a")
-    last = list(tagged.read_jnlpba_standoff(folder, PassedOver()))[1:]
+    last = standoff(folder)[1:]
     assert [(one.id, one.sentences) for one in last] == [
         ("a", (sentence("a", "O"), sentence("a|b", "O O"))),
         ("b", (sentence("b", "O"),)),
@@ -200,12 +202,12 @@ def test_standoff(abstract):
 
 def test_no_sentence_ends_in_a_name(abstract):
     text = "We grew it. It lived. It died.\nThe end."
-    document = next(tagged.read_jnlpba_standoff(abstract(text, ""), PassedOver()))
+    document = standoff(abstract(text, ""))[0]
     cut = [one.words[-2:] for one in document.sentences]
     assert cut == [("it", "."), ("lived", "."), ("died", "."), ("end", ".")]
     # A name from the first sentence into the second, and one across the line end.
     names = "T1\tX 8 14\tit. It\nT2\tY 25 34\tdied. The\n"
-    first, second = next(tagged.read_jnlpba_standoff(abstract(text, names), PassedOver())).sentences
+    first, second = standoff(abstract(text, names))[0].sentences
     assert " ".join(first.words) == "We grew it . It lived ."
     assert " ".join(second.words) == "It died . The end ."
     places = [(one.label, one.first, one.stop) for part in (first, second) for one in spans_of(part.tags)]
@@ -226,23 +228,24 @@ STANDS = "count characters from 0, line ends as one"
 def test_complaints_of_standoff(abstract, refused, annotation, message):
     folder = abstract(TITLE, f"T0\tDNA 0 6\tLevels\n{annotation}\n")
     with refused(folder / "91.ann", message):
-        list(tagged.read_jnlpba_standoff(folder, PassedOver()))
+        standoff(folder)
 
 
-def test_standoff_that_is_not_whole(abstract, refused, write, tmp_path):
-    remedy = "give the folder that has a .txt and an .ann for each abstract"
-    with refused(tmp_path, f"1: folder: no .txt files in it; {remedy}"):
-        tagged.read_jnlpba_standoff(tmp_path, PassedOver())
-    abstract(TITLE, "")
-    path = write("92.ann", "")
-    with refused(path, f"1: file: there is no 92.txt beside it; {remedy}"):
-        tagged.read_jnlpba_standoff(tmp_path, PassedOver())
+def test_standoff_that_is_not_whole(abstract, refused, write):
+    lost = PassedOver()
+    write("93.txt", TITLE)
+    folder = abstract(TITLE, "")
+    assert [one.id for one in standoff(folder, lost)] == ["91"]
+    assert lost.lines() == [f"text without an .ann file: 1 (first: {folder / '93.txt'})"]
+    write("92.ann", "")
+    with refused(folder / "92.txt", "1: file: there is no such file; check the spelling of the path"):
+        standoff(folder)
 
 
 def test_a_name_in_pieces_is_its_first_to_its_last_word(abstract):
     """brat writes so what a line break, or other words, divide."""
     lost = PassedOver()
     folder = abstract(TITLE, "T1\tprotein 0 6;15 24\tLevels receptors\n")
-    (only,) = next(tagged.read_jnlpba_standoff(folder, lost)).sentences
+    (only,) = standoff(folder, lost)[0].sentences
     assert only.tags == ("B-protein", *["I-protein"] * (len(only.words) - 1))
     assert lost.count("name in pieces, read from its first to its last word") == 1

@@ -348,7 +348,7 @@ import sys
 from pathlib import Path
 from cdlm_lab.data.convert.conll import read_conll
 from cdlm_lab.data.files import parse_json
-from cdlm_lab.data.clusters import read_multi_news
+from cdlm_lab.data.clusters import read_cluster_rows
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.convert.scisumm import line_citances
 from cdlm_lab.data.convert.scisumm import parse_paper
@@ -356,7 +356,7 @@ from cdlm_lab.data.convert.scisumm import parse_paper
 spaces, file = " " * 2_000_000, Path(sys.argv[1])
 with open(file, "w") as opened:
     opened.write(f"a{spaces}b NEWLINE_CHAR{spaces}c ||||| d\\n")
-assert len(list(read_multi_news(file, 'validation'))) == 1
+assert len(list(read_cluster_rows(file, 'train'))) == 1
 fields = f"Citing Article: a{spaces}b | Citation Offset: 1 | Citation Text: c |{spaces}| Reference Offset: 2"
 assert len(list(line_citances("x", f"Citance Number: 1 | {fields}"))) == 1
 assert parse_paper("x", f"<S sid={spaces}x>text</S><S sid{spaces}>more</S>").numbers == (None, None)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tagging_runs import score_of
 
-from cdlm_lab.data.convert.scisumm import NET, SciSumm
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import DocumentLink, PairDocument
+from cdlm_lab.data.records import DocumentLink, PairDocument, PassedOver
 from cdlm_lab.data.splits import check_splits
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import read_report
@@ -139,7 +138,7 @@ def test_storyworld_has_as_many_related_as_unrelated_pairs_in_every_split() -> N
 
 def test_linked_papers_are_split_by_papers_and_cut_to_passages() -> None:
     documents, links = collection()
-    pairs, _ = linked_pairs(documents, links, Settings(corpus=".", passage_sentences=3))
+    pairs = linked_pairs(documents, links, Settings(corpus=".", passage_sentences=3), PassedOver())
     papers = [{name for pair in some for name in (pair.cluster, pair.second.id)} for some in pairs.values()]
     assert sum(map(len, papers)) == len(set().union(*papers))
     everything = flat(pairs)
@@ -156,9 +155,8 @@ def test_linked_papers_are_split_by_papers_and_cut_to_passages() -> None:
 
 def test_whole_papers_are_read_too_and_links_without_a_known_sentence_then_count() -> None:
     documents, links = collection()
-    pairs, _ = linked_pairs(
-        documents, links, Settings(corpus=".", passage_sentences=0, negatives_per_positive=2)
-    )
+    given = Settings(corpus=".", passage_sentences=0, negatives_per_positive=2)
+    pairs = linked_pairs(documents, links, given, PassedOver())
     everything = flat(pairs)
     assert {len(pair.first.sentences) for pair in everything} == {8}
     assert sum(pair.related for pair in everything) == len(links) == len(everything) // 3
@@ -173,8 +171,10 @@ def test_one_text_under_two_ids_is_in_one_split_and_not_unrelated_to_itself(pass
     for side in ("first", "second"):
         twins = ((link, f"{getattr(link, side)}-copy") for link in links)
         links += tuple(replace(link, **{side: twin}) for link, twin in twins if twin in documents)
-    pairs, lost = linked_pairs(documents, links, Settings(corpus=".", passage_sentences=passage_sentences))
-    assert lost == {SAME_TEXT: [f"{name} = {one.id}" for name, one in copies.items()]}
+    lost, given = PassedOver(), Settings(corpus=".", passage_sentences=passage_sentences)
+    pairs = linked_pairs(documents, links, given, lost)
+    name, one = next(iter(copies.items()))
+    assert lost.counts == {SAME_TEXT: (len(copies), f"{name} = {one.id}")}
     check_splits(pairs)
     text = {name: name.removesuffix("-copy") for name in documents}
     linked = {(text[link.first], text[link.second]) for link in links}
@@ -193,8 +193,9 @@ def test_one_opening_is_one_text_only_where_documents_are_read_from_their_start(
         changed = (*first, *documents[name].sentences[3:])
         documents[name] = PairDocument(id=name, sentences=changed)
     for passage_sentences, expected in ((3, ["P06-0001 = P00-0001"]), (4, []), (0, [])):
-        _, lost = linked_pairs(documents, links, Settings(corpus=".", passage_sentences=passage_sentences))
-        assert lost.get(SAME_TEXT, []) == expected
+        given = Settings(corpus=".", passage_sentences=passage_sentences)
+        linked_pairs(documents, links, given, lost := PassedOver())
+        assert lost.counts == ({SAME_TEXT: (len(expected), expected[0])} if expected else {})
 
 
 def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_a_collection_of_ones_own_is_read_from_its_files(tmp_path: Path) -> None
     records = [{"first": one.first, "second": one.second, "sentences": one.in_first} for one in links]
     (tmp_path / "links.jsonl").write_text("\n".join(map(json.dumps, records)))
     settings = Settings(corpus=str(tmp_path), passage_sentences=3)
-    assert read_pairs(settings) == linked_pairs(documents, links, settings)
+    assert read_pairs(settings)[0] == linked_pairs(documents, links, settings, PassedOver())
 
 
 def write_csv(folder: Path, *rows: str) -> Settings:
@@ -254,17 +255,7 @@ def test_own_pairs(tmp_path: Path) -> None:
         (tmp_path / f"{split}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     pairs, lost = read_pairs(Settings(corpus=str(tmp_path)))
     assert [[pair.related for pair in some] for some in pairs.values()] == [[False, True]] * 3
-    assert lost == {}
-
-
-def test_what_is_lost_of_scisumm_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents, links = collection()
-    places = {"replaced": {f"{tmp_path}/a.xml": 2}, "passed_over": (f"{tmp_path}/b.xml: no sentences",)}
-    read = SciSumm(papers=documents, links=tuple(links), unplaced=(), **places)
-    (tmp_path / NET).mkdir()
-    monkeypatch.setattr(experiment, "read_scisumm", lambda folder: read)
-    _, lost = read_pairs(Settings(corpus=str(tmp_path), passage_sentences=3))
-    assert lost == {"not read": ["b.xml: no sentences"], "characters lost that are not UTF-8": ["a.xml"]}
+    assert not lost.counts
 
 
 @pytest.mark.slow
