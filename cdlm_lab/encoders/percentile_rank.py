@@ -22,10 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from cdlm_lab.errors import check_choice
-
-DIRECTIONS = ("both", "from", "to")
-CANDIDATES = ("document", "words", "both_documents")
 _REDUCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max}
 _LARGEST = 700.0  # exp of more overflows
 
@@ -41,7 +37,7 @@ def source_scores(
 ) -> np.ndarray:
     """s(i|S) for every position i, float64 (seq,); the defaults are the paper's. Since only ranks matter,
     scores are not normalised, and are divided by one number where exp would overflow. Scores of source tokens
-    are meaningless.
+    are meaningless. Raises ValueError if a weight is not finite.
 
     Args:
         given: (layers, heads, source tokens, seq), weight that each source token gives to each position.
@@ -52,18 +48,12 @@ def source_scores(
         reduce: over heads, and layers if several: `sum`, `mean` or `max`.
     """
     given, received = np.asarray(given), np.asarray(received)
-    if given.ndim != 4 or given.shape != received.shape or not given.size:
-        shapes = f"given has shape {given.shape} and received {received.shape}"
-        raise ValueError(f"{shapes}; both must be (layers, heads, source tokens, seq), not empty")
     if not (np.isfinite(given).all() and np.isfinite(received).all()):
         raise ValueError("some attention weights are not finite; the model's weights are broken")
-    check_choice("directions", directions, DIRECTIONS)
-    check_choice("reduce", reduce, _REDUCTIONS)
-    n_layers, n_heads = given.shape[:2]
-    if isinstance(layers, str):
-        check_choice("layers", layers, ("last", "all"))
-        layers = [-1] if layers == "last" else None
-    chosen = np.ix_(_numbers(layers, n_layers, what="layer"), _numbers(heads, n_heads, what="head"))
+    named = {"last": [-1], "all": range(len(given))}
+    chosen = np.ix_(
+        named[layers] if isinstance(layers, str) else layers, range(given.shape[1]) if heads is None else heads
+    )
     arrays = {"both": (given, received), "from": (given,), "to": (received,)}[directions]
     weights = sum(array[chosen].sum(axis=2, dtype=np.float64) for array in arrays)  # (layers, heads, seq)
     total = _REDUCTIONS[reduce](weights, axis=(0, 1))  # (seq,)
@@ -71,7 +61,8 @@ def source_scores(
 
 
 def percentile_rank(target_score: float, candidate_scores: ArrayLike) -> float:
-    """Percentage of the candidates with scores below the target's, where ties count half."""
+    """Percentage of the candidates with scores below the target's, where ties count half. Raises ValueError
+    if there are no candidates, or a score is nan."""
     scores = np.asarray(candidate_scores, dtype=np.float64)
     if not scores.size:
         raise ValueError("there are no candidates to rank the target among")
@@ -84,11 +75,6 @@ def percentile_rank(target_score: float, candidate_scores: ArrayLike) -> float:
 def target_rank(scores: np.ndarray, target: np.ndarray, candidates: np.ndarray) -> float:
     """Percentile rank of s(T|S) among the candidates outside the target; both masks are bool (seq,), and the
     scores are those of `source_scores`."""
-    scores = np.asarray(scores, dtype=np.float64)
-    target = _mask(target, len(scores), name="target")
-    candidates = _mask(candidates, len(scores), name="candidates")
-    if not target.any():
-        raise ValueError("the target is empty; choose at least one token")
     return percentile_rank(scores[target].mean(), scores[candidates & ~target])
 
 
@@ -98,14 +84,8 @@ def chance_rank(
     """The expected percentile rank of a random target: the mean over all spans of T's document, bool (seq,),
     with the target's length, each ranked as `target_rank` does. The target's tokens are candidates for the
     other spans."""
-    scores = np.asarray(scores, dtype=np.float64)
-    target = _mask(target, len(scores), name="target")
-    among = _mask(candidates, len(scores), name="candidates") | target
-    positions = np.flatnonzero(_mask(document, len(scores), name="document"))
-    length = int(target.sum())
-    if not length or not np.isin(np.flatnonzero(target), positions).all():
-        raise ValueError("the target must be at least one token, and all of it in the document")
-    spans = np.lib.stride_tricks.sliding_window_view(positions, length)  # (spans, length)
+    among, positions = candidates | target, np.flatnonzero(document)
+    spans = np.lib.stride_tricks.sliding_window_view(positions, int(target.sum()))  # (spans, length)
     inside, excluded = scores[spans], among[spans]  # a span is not ranked among its own tokens
     means, ordered = inside.mean(axis=1), np.sort(scores[among])
     below = np.searchsorted(ordered, means, side="left")
@@ -118,46 +98,26 @@ def chance_rank(
     return float(100 * ((below + not_above) / 2 / np.maximum(count, 1))[rankable].mean())
 
 
-def candidate_mask(
-    document: np.ndarray,
-    *,
-    source: np.ndarray,
-    target: np.ndarray,
-    candidates: str = "document",
-    is_punctuation: np.ndarray | None = None,
-) -> np.ndarray:
+def candidate_mask(document: np.ndarray, *, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """The tokens that the target is ranked among, bool (seq,): "the rest of the token scores within the
     containing document of T". Where the paper is silent: special tokens and those of the source never count;
-    punctuation does, unless `candidates` is `words`.
+    punctuation does. Raises ValueError: an empty span, one with special tokens, a target in two documents.
 
     Args:
         document: int (seq,), index of each token's document; -1 = none: `[CLS]`, `[SEP]`, padding, and also
             document separators and mention marks.
         source, target: bool (seq,); the target must be in one document.
-        candidates: `document` = that of T; `words` = that without punctuation; `both_documents` = T's, S's.
-        is_punctuation: bool (seq,), needed for `words` only.
     """
-    check_choice("candidates", candidates, CANDIDATES)
-    document = np.asarray(document)
-    source = _mask(source, len(document), name="source")
-    target = _mask(target, len(document), name="target")
-    of_source, of_target = np.unique(document[source]), np.unique(document[target])
-    for name, numbers in (("source", of_source), ("target", of_target)):
-        if not len(numbers):
+    for name, span in (("source", source), ("target", target)):
+        if not span.any():
             raise ValueError(f"the {name} is empty; choose at least one token")
-        if numbers[0] < 0:
+        if document[span].min() < 0:
             raise ValueError(f"the {name} holds a special token, which is of no document")
-    if len(of_target) > 1:
+    if len(of_target := np.unique(document[target])) > 1:
         raise ValueError(f"the target lies in the documents {of_target.tolist()}; it must lie in one")
     if (source & target).any():
         raise ValueError(f"token {np.argmax(source & target)} is both source and target")
-    numbers = of_target if candidates != "both_documents" else np.union1d(of_source, of_target)
-    mask = np.isin(document, numbers) & ~source & ~target
-    if candidates == "words":
-        if is_punctuation is None:
-            raise ValueError("the candidates `words` need is_punctuation")
-        mask &= ~_mask(is_punctuation, len(document), name="is_punctuation")
-    return mask
+    return (document == of_target[0]) & ~source & ~target
 
 
 def word_scores(
@@ -165,14 +125,8 @@ def word_scores(
 ) -> np.ndarray:
     """Scores of words, float64 (n_words,), the `mean` or `max` of those of their subwords (seq,); nan for
     words that were cut off. `word_of_position`: int (seq,), index of each position's word; -1 = no word."""
-    check_choice("reduce", reduce, ("mean", "max"))
-    scores, words = np.asarray(scores, dtype=np.float64), np.asarray(word_of_position)
-    if scores.shape != words.shape or scores.ndim != 1:
-        shapes = f"scores has shape {scores.shape} and word_of_position {words.shape}"
-        raise ValueError(f"{shapes}; both are (seq,)")
-    if ((words < -1) | (words >= n_words)).any():
-        raise ValueError(f"word_of_position must lie between -1 and {n_words - 1}")
-    inside, known = words[words >= 0], scores[words >= 0]
+    is_word = word_of_position >= 0
+    inside, known = word_of_position[is_word], scores[is_word].astype(np.float64)
     counts = np.bincount(inside, minlength=n_words)
     if reduce == "mean":
         sums = np.bincount(inside, weights=known, minlength=n_words)
@@ -185,33 +139,9 @@ def word_scores(
 def ranks_within(scores: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """Percentile rank of each element among the others of its group, ties count half, float64 (n,); nan for
     elements without score (nan) or group (-1), or alone in their group."""
-    scores, groups = np.asarray(scores, dtype=np.float64), np.asarray(groups)
     ranks = np.full(len(scores), np.nan)
     for group in np.unique(groups[groups >= 0]):
         members = np.flatnonzero((groups == group) & ~np.isnan(scores))
         if len(members) > 1:
             ranks[members] = 100 * ((rankdata(scores[members]) - 1) / (len(members) - 1))
     return ranks
-
-
-def _numbers(chosen: Sequence[int] | None, count: int, *, what: str) -> list[int]:
-    """Checked indices of layers or heads; negative ones count from the end."""
-    if chosen is None:
-        return list(range(count))
-    if not len(chosen):
-        raise ValueError(f"no {what} is chosen; name at least one")
-    for number in chosen:
-        if not -count <= number < count:
-            raise ValueError(f"there is no {what} {number}; there are {count}, 0 to {count - 1}")
-    numbers = [int(number) % count for number in chosen]
-    if len(set(numbers)) < len(numbers):
-        raise ValueError(f"a {what} is named twice in {list(chosen)}")
-    return numbers
-
-
-def _mask(mask: np.ndarray, length: int, *, name: str) -> np.ndarray:
-    mask = np.asarray(mask)
-    if mask.dtype != bool or mask.shape != (length,):
-        wanted = f"{name} must be a bool mask of shape ({length},), True = chosen"
-        raise ValueError(f"{wanted}; got {mask.dtype} {mask.shape}")
-    return mask

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -71,7 +71,6 @@ class Settings(Checkpoints):
     explore: str = "longformer cdlm"
     explore_documents: str = ""
     pairs: int = Field(default=100, ge=1)
-    candidates: Literal["document", "words", "both_documents"] = "document"
     max_length: int = 512
     window: int = 32
     attention: str = "auto"
@@ -223,7 +222,7 @@ def _reader(analysis: Analysis, variant: str) -> tuple[PreTrainedModel, Callable
         model,
         documents=EncodedDocuments(documents, tokenizer),
         special=from_tokenizer(tokenizer),
-        **parameters_of(analysis.settings, "max_length", "candidates", "precision"),
+        **parameters_of(analysis.settings, "max_length", "precision"),
     )
 
 
@@ -234,7 +233,6 @@ def target_ranks(
     *,
     special: SpecialTokens,
     max_length: int,
-    candidates: str,
     precision: Precision = "float32",
     file: Path | None = None,
     bar: Progress | None = None,
@@ -254,7 +252,7 @@ def target_ranks(
     """
     width = FIRST_HEAD + model.config.num_hidden_layers * model.config.num_attention_heads
     bar = bar or Progress(disable=True)
-    form = {"special": special, "max_length": max_length, "candidates": candidates}
+    form = {"special": special, "max_length": max_length}
     with KeptNumbers(file, (len(pairs), width)) as ranks, computing_in(precision, model.device):
         bar.update(len(pairs) - len(ranks.missing))
         for number in ranks.missing:
@@ -271,25 +269,16 @@ def _ranks(
     *,
     special: SpecialTokens,
     max_length: int,
-    candidates: str,
 ) -> np.ndarray:
     """The row of a pair in `target_ranks`."""
     mentions = sorted((pair.source, pair.target), key=lambda mention: mention.document)
     encoded, around = [documents[one.document] for one in mentions], [one.tokens for one in mentions]
     sequence = document_sequence(encoded, special=special, max_length=max_length, around=around)
     positions = {mention.id: sequence.positions(n, mention.tokens) for n, mention in enumerate(mentions)}
-    words = np.array([not any(map(str.isalnum, word)) for one in encoded for word in one.document.tokens])
-    numbers = sequence.word_numbers([len(one.document.tokens) for one in encoded])
     attention = attend_to_source(model, sequence.input_ids, source=positions[pair.source.id])
     everywhere = np.arange(len(sequence.document))
     source, target = (np.isin(everywhere, positions[one.id]) for one in (pair.source, pair.target))
-    among = percentile_rank.candidate_mask(
-        sequence.document,
-        source=source,
-        target=target,
-        candidates=candidates,
-        is_punctuation=words[numbers] & (numbers >= 0),
-    )
+    among = percentile_rank.candidate_mask(sequence.document, source=source, target=target)
     paper = source_scores(attention.given, attention.received)
     of_target = sequence.document == sequence.document[target.argmax()]
     random = percentile_rank.chance_rank(paper, target, among, document=of_target)

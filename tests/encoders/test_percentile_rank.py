@@ -94,11 +94,7 @@ def test_rank_by_hand():
     assert percentile_rank(2, [1, 2, 3, 3]) == 37.5
 
 
-GIVEN, RECEIVED = of_source(attention(), [1])
-
-
-def scores(**options) -> np.ndarray:
-    return source_scores(GIVEN, RECEIVED, **options)
+GIVEN, _ = of_source(attention(), [1])
 
 
 @examples(WHOLE, st.lists(WHOLE, min_size=1))
@@ -119,27 +115,11 @@ def test_chance_is_exactly_fifty(scores):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: scores(layers="first"), "layers is 'first'; choose one of last, all"),
-        (lambda: scores(layers=[2]), "there is no layer 2; there are 2, 0 to 1"),
-        (lambda: scores(layers=[]), "no layer is chosen"),
-        (lambda: scores(heads=[0, -3]), "a head is named twice"),
-        (lambda: scores(heads=[-4]), "there is no head -4"),
-        (lambda: scores(directions="in"), "directions is 'in'; choose one of both, from, to"),
-        (lambda: scores(reduce="median"), "reduce is 'median'"),
-        (lambda: source_scores(GIVEN, GIVEN[:, :, :, :-1]), "both must be"),
-        (lambda: source_scores(GIVEN[:, :, :0], GIVEN[:, :, :0]), "both must be"),
         (lambda: source_scores(GIVEN * NAN, GIVEN), "not finite"),
-        (lambda: word_scores(np.ones(2), np.array([0, 2]), 2), "between -1 and 1"),
-        (lambda: word_scores(np.ones(2), np.array([0, 1]), 2, reduce="sum"), "reduce is 'sum'"),
-        (lambda: word_scores(np.ones(1), np.array([0, 1]), 2), "scores has shape"),
         (lambda: percentile_rank(1, []), "no candidates"),
         (lambda: percentile_rank(NAN, [1]), "not a number"),
         (lambda: percentile_rank(1, [NAN]), "not a number"),
-        (lambda: target_rank(np.ones(3), mask(3), mask(3, 1)), "target is empty"),
         (lambda: target_rank(np.ones(3), mask(3, 1), mask(3, 1)), "no candidates"),
-        (lambda: target_rank(np.ones(3), [0, 1, 1], mask(3, 1)), r"target must be a bool mask of shape"),
-        (lambda: chance_rank(np.arange(4.0), mask(4), mask(4), document=mask(4, 0, 1)), "at least one token"),
-        (lambda: chance_rank(np.ones(4), mask(4, 3), mask(4), document=mask(4, 0, 1)), "all of it in the"),
         (lambda: chance_rank(np.ones(4), mask(4, 0, 1), mask(4), document=mask(4, 0, 1)), "no candidates"),
     ],
 )
@@ -150,43 +130,36 @@ def test_what_has_no_sense_is_refused(call, message):
 
 # `[CLS]` <doc-s> a b , </doc-s> <doc-s> c , <m> d </m> </doc-s> <doc-s> e </doc-s> [SEP]
 DOCUMENT = np.array([-1, -1, 0, 0, 0, -1, -1, 1, 1, -1, 1, -1, -1, -1, 2, -1, -1])
-COMMAS = mask(17, 4, 8)
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "candidates", "wanted"),
+    ("source", "target", "wanted"),
     [
-        ([2], [10], "document", [7, 8]),
-        ([2], [10], "words", [7]),
-        ([2], [10], "both_documents", [3, 4, 7, 8]),
-        ([10], [2], "document", [3, 4]),
-        ([10], [2, 3], "words", []),
-        ([2], [3], "document", [4]),  # one document: the source has no score
-        ([2, 3], [14], "both_documents", [4]),
+        ([2], [10], [7, 8]),
+        ([10], [2], [3, 4]),
+        ([10], [2, 3], [4]),
+        ([2], [3], [4]),  # one document: the source has no score
     ],
 )
-def test_candidates(source, target, candidates, wanted):
-    masks = {"source": mask(17, *source), "target": mask(17, *target), "is_punctuation": COMMAS}
-    assert np.flatnonzero(candidate_mask(DOCUMENT, candidates=candidates, **masks)).tolist() == wanted
+def test_candidates(source, target, wanted):
+    masks = {"source": mask(17, *source), "target": mask(17, *target)}
+    assert np.flatnonzero(candidate_mask(DOCUMENT, **masks)).tolist() == wanted
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "options", "message"),
+    ("source", "target", "message"),
     [
-        ([2], [7, 14], {}, r"the target lies in the documents \[1, 2\]"),
-        ([2], [9], {}, "the target holds a special token"),
-        ([0, 2], [7], {}, "the source holds a special token"),
-        ([], [7], {}, "the source is empty"),
-        ([2], [], {}, "the target is empty"),
-        ([2, 3], [3], {}, "token 3 is both source and target"),
-        ([2], [7], {"candidates": "all"}, "candidates is 'all'; choose one of document, words"),
-        ([2], [7], {"candidates": "words"}, "need is_punctuation"),
-        ([2], [7], {"candidates": "words", "is_punctuation": COMMAS[:5]}, "is_punctuation must be a bool"),
+        ([2], [7, 14], r"the target lies in the documents \[1, 2\]"),
+        ([2], [9], "the target holds a special token"),
+        ([0, 2], [7], "the source holds a special token"),
+        ([], [7], "the source is empty"),
+        ([2], [], "the target is empty"),
+        ([2, 3], [3], "token 3 is both source and target"),
     ],
 )
-def test_wrong_spans_are_named(source, target, options, message):
+def test_wrong_spans_are_named(source, target, message):
     with pytest.raises(ValueError, match=message):
-        candidate_mask(DOCUMENT, source=mask(17, *source), target=mask(17, *target), **options)
+        candidate_mask(DOCUMENT, source=mask(17, *source), target=mask(17, *target))
 
 
 def test_scores_of_words():
