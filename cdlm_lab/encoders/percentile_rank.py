@@ -50,10 +50,8 @@ def source_scores(
     given, received = np.asarray(given), np.asarray(received)
     if not (np.isfinite(given).all() and np.isfinite(received).all()):
         raise ValueError("some attention weights are not finite; the model's weights are broken")
-    named = {"last": [-1], "all": range(len(given))}
-    chosen = np.ix_(
-        named[layers] if isinstance(layers, str) else layers, range(given.shape[1]) if heads is None else heads
-    )
+    of_layers = {"last": [-1], "all": range(len(given))}[layers] if isinstance(layers, str) else layers
+    chosen = np.ix_(of_layers, range(given.shape[1]) if heads is None else heads)
     arrays = {"both": (given, received), "from": (given,), "to": (received,)}[directions]
     weights = sum(array[chosen].sum(axis=2, dtype=np.float64) for array in arrays)  # (layers, heads, seq)
     total = _REDUCTIONS[reduce](weights, axis=(0, 1))  # (seq,)

@@ -194,7 +194,6 @@ class SentenceOptions(EncoderOptions):
     """Keyword options of every `load_...` function for a model over sentences that are read together."""
 
     head: Any  # settings of the head, with a `layout`; None (default) = those of the trained model
-    window: int | None  # total width of attention; None (default) = every token attends to every other
     new_head: bool  # True = load only the encoder of a trained model; default False
 
 
@@ -203,9 +202,7 @@ def load_on_sentences(
     name_or_path: str | os.PathLike[str],
     *,
     head: Any | None = None,
-    window: int | None = None,
     new_head: bool = False,
-    max_length: int | None = None,
     seed: int = 0,
     load: Callable[..., tuple[PreTrainedModel, PreTrainedTokenizerFast]] = encoder.load_encoder,
     **options: Unpack[EncoderOptions],
@@ -219,8 +216,7 @@ def load_on_sentences(
     Args:
         model_class: a class that keeps its encoder in `longformer` and its head's settings in `config.joint`.
         head: settings of the head, which have a `layout`; None = those of the trained model.
-        window, new_head: total width of attention, None = all; True = load only a trained model's encoder.
-        max_length: least number of positions of an encoder that is converted or made.
+        new_head: True = load only a trained model's encoder.
         load: loads the encoder; a language-model head that it returns (`lm_head`) becomes part of the model.
 
     Raises ValueError: an encoder without `head`, a trained model with another one. CheckpointError: too few
@@ -228,7 +224,7 @@ def load_on_sentences(
     """
     name = os.fspath(name_or_path)
     head, trained = encoder.wanted_head(model_class, name, head, new=new_head)
-    lengths = lengths_for(name, tokens=head.layout.tokens, window=window, max_length=max_length)
+    lengths = lengths_for(name, tokens=head.layout.tokens)
     if trained:
         model, tokenizer = encoder.load_trained(model_class, name, **lengths, **options)
     else:
@@ -237,35 +233,28 @@ def load_on_sentences(
         model = encoder.put_head_on(source, model_class, seed=seed, joint=asdict(head))
         if isinstance(head, JointHead):
             start_from_paragraph_head(model.head, name)
-    if window is None:
-        see_all(model, tokens=head.layout.tokens)
+    see_all(model, tokens=head.layout.tokens)
     return model, tokenizer
 
 
-def lengths_for(
-    name: str, *, tokens: int, window: int | None, max_length: int | None = None
-) -> dict[str, int]:
-    """The arguments `max_length` and `window` of `load_encoder` for sequences of up to `tokens` tokens.
-
-    A Longformer with fewer positions than the full window is loaded with a narrower one, which `see_all`
-    widens afterwards. `max_length`: least number of positions of an encoder that is converted or made. Raises
-    CheckpointError when a Longformer has fewer positions than `tokens`.
-    """
-    lengths, room = lengths_of(max_tokens=tokens, window=window), None
-    if name not in MADE_TO_MEASURE:
-        config = checkpoint.read_config(str(checkpoint.shipped_folder(name) or name))
-        if config.model_type == "longformer":
-            room = config.max_position_embeddings - config.pad_token_id - 1
-    if room is not None and room < tokens:
+def lengths_for(name: str, *, tokens: int) -> dict[str, int]:
+    """The arguments `max_length` and `window` of `load_encoder` for sequences of up to `tokens` tokens, each
+    of which attends to every other. A Longformer with fewer positions than the full window is loaded with a
+    narrower one, which `see_all` widens afterwards. Raises CheckpointError if it has less than `tokens`."""
+    lengths = lengths_of(max_tokens=tokens, window=None)
+    if name in MADE_TO_MEASURE:
+        return lengths
+    config = checkpoint.read_config(str(checkpoint.shipped_folder(name) or name))
+    if config.model_type != "longformer":
+        return lengths
+    room = config.max_position_embeddings - config.pad_token_id - 1
+    if room < tokens:
         raise CheckpointError(
             f"{name}: reads {room} tokens, but the sentences may have {tokens} together; take fewer or "
             "shorter ones, or a longer checkpoint"
         )
-    if room is not None and window is None:
-        narrower = min(lengths["window"], room - room % 2)
-        lengths = {"max_length": min(lengths["max_length"], room), "window": narrower}
-    lengths["max_length"] = max(lengths["max_length"], max_length or 0)
-    return lengths
+    narrower = min(lengths["window"], room - room % 2)
+    return {"max_length": min(lengths["max_length"], room), "window": narrower}
 
 
 def see_all(model: nn.Module, *, tokens: int) -> None:
@@ -528,18 +517,16 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
 
 
 def load_paragraph_model(
-    name_or_path: str | os.PathLike[str], *, max_length: int | None = None, **options: Unpack[SentenceOptions]
+    name_or_path: str | os.PathLike[str], **options: Unpack[SentenceOptions]
 ) -> tuple[ParagraphModel, PreTrainedTokenizerFast]:
     """A model to pre-train, on top of any language model, and its tokenizer. An encoder without
     language-model head, such as `minilm`, gets a new one, with a warning.
 
     `name_or_path`: a language model; a folder that `save_paragraph_model` wrote, whose head is trained
-    further if it has the same kind and layers; or the folder of a saved `ParagraphModel`. `max_length`: least
-    number of positions of a model that is converted or made, which bounds what it can ever read; None = twice
-    the most tokens of a sequence.
+    further if it has the same kind and layers; or the folder of a saved `ParagraphModel`.
     """
     load = partial(encoder.load_language_model, new_head=True)
-    return load_on_sentences(ParagraphModel, name_or_path, load=load, max_length=max_length, **options)
+    return load_on_sentences(ParagraphModel, name_or_path, load=load, **options)
 
 
 def save_paragraph_model(

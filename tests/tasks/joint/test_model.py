@@ -133,16 +133,12 @@ def longformer(language_model: CrossDocumentLM, roberta: Path, tmp_path: Path) -
 
 
 def test_lengths(longformer: Path, bert: Path):
-    def lengths(name: str | Path, tokens: int, window: int | None = None, wanted: int | None = None) -> tuple:
-        return tuple(joint.lengths_for(str(name), tokens=tokens, window=window, max_length=wanted).values())
+    def lengths(name: str | Path, tokens: int) -> tuple:
+        return tuple(joint.lengths_for(str(name), tokens=tokens).values())
 
-    assert joint.lengths_for("minilm", tokens=384, window=None) == {"max_length": 768, "window": 768}
-    assert lengths("tiny", 20, wanted=100) == (100, 40)
-    assert [lengths(bert, 20, wanted=30), lengths(bert, 20, window=8)] == [(40, 40), (20, 8)]
+    assert joint.lengths_for("minilm", tokens=384) == {"max_length": 768, "window": 768}
+    assert (lengths("tiny", 20), lengths(bert, 20)) == ((40, 40), (40, 40))
     assert [lengths(longformer, tokens) for tokens in (15, 39)] == [(30, 30), (40, 40)]
-    assert lengths(longformer, 39, window=6) == (39, 6)
-    # longer is what load_encoder refuses
-    assert [lengths(longformer, 39, wanted=wanted)[0] for wanted in (20, 41)] == [40, 41]
     assert lengths("storyworld/cdlm", 384) == (512, 512), "fewer positions than the window"
     with pytest.raises(CheckpointError, match="reads 40 tokens, but the sentences may have 41 together;"):
         lengths(longformer, 41)
@@ -165,9 +161,6 @@ def test_a_longformer_with_few_positions_sees_all(longformer: Path, attention: s
     assert model.config.attention_window == [80, 80]
     model.longformer.encoder.layer = model.longformer.encoder.layer[:1]
     assert changed(model.longformer, ids) == [True] * 40
-    narrow, _ = load_joint_model(longformer, head=HEAD, attention=attention, window=4)
-    assert narrow.config.attention_window == [4, 4]
-    assert changed(narrow.longformer, ids) == [False] * 35 + [True] * 5
 
 
 def test_token_types_are_widened_with_copies_and_never_narrowed(bert: Path):
