@@ -98,7 +98,6 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
     """
     scores, labels = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     question = np.arange(len(scores)) if question is None else np.asarray(question)
-    _check(scores, labels, question)
     present, right = labels != ABSENT, labels == 1
     several = present.sum(axis=1) > 1  # groups
     if not several.any():
@@ -114,17 +113,6 @@ def diagnose(scores: ArrayLike, labels: ArrayLike, *, question: ArrayLike | None
         accuracy=_mean_by_place((scores > 0) == right, present),
         always_wrong=_mean_by_place(~right, present),
     )
-
-
-def _check(scores: np.ndarray, labels: np.ndarray, question: np.ndarray) -> None:
-    if scores.ndim != 2 or scores.shape != labels.shape or question.shape != scores.shape[:1]:
-        shapes = f"scores {scores.shape} and labels {labels.shape} must have the same shape (groups, k)"
-        raise ValueError(f"{shapes}, and question {question.shape} must be (groups,)")
-    if unknown := set(np.unique(labels).tolist()) - {0, 1, ABSENT}:
-        raise ValueError(f"a label is {min(unknown)}; it must be 1, 0, or {ABSENT} where no candidate is")
-    if len(wrong := np.argwhere((labels != ABSENT) & ~np.isfinite(scores))):
-        row, place = wrong[0]
-        raise ValueError(f"scores[{row}, {place}] is {scores[row, place]}; a score must be finite")
 
 
 def _ranking(

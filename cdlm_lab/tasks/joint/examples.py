@@ -26,7 +26,7 @@ import torch
 
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import CandidateSet, EvidencedClaim
-from cdlm_lab.errors import check_choice, check_least
+from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.passes import Passes
@@ -61,18 +61,12 @@ def chunks(order: np.ndarray, *, k: int) -> list[np.ndarray]:
         >>> [group.tolist() for group in chunks(np.array([2, 0, 1]), k=2)]
         [[2, 0], [1]]
     """
-    check_least(k=k)
     return [order[first : first + k] for first in range(0, len(order), k)]
 
 
 def top_k(scores: np.ndarray, order: np.ndarray, *, k: int) -> np.ndarray:
     """The k candidates with the highest `scores` (n,), best first, int64 (at most k,); ties are broken by
     their place in `order`, int (n,), as `fixed_order` returns it."""
-    check_least(k=k)
-    _check_finite(scores, name="scores")
-    order = np.asarray(order, dtype=np.int64)
-    if not np.array_equal(np.sort(order), np.arange(len(scores))):
-        raise ValueError(f"order must have each number below {len(scores)} once, one for each score")
     return order[np.argsort(-scores[order], kind="stable")][:k]
 
 
@@ -85,20 +79,10 @@ def cascade_scores(pairwise: np.ndarray, joint: np.ndarray) -> np.ndarray:
         >>> cascade_scores(np.array([0.9, 0.8, 0.2, 0.2]), np.array([-1, 3, np.nan, np.nan])).tolist()
         [3.0, 5.0, 1.0, 1.0]
     """
-    if pairwise.shape != joint.shape or pairwise.ndim != 1:
-        raise ValueError(f"pairwise {pairwise.shape} and joint {joint.shape} must have the same shape (n,)")
     again = ~np.isnan(joint)
-    _check_finite(pairwise, name="pairwise")
-    _check_finite(np.where(again, joint, 0.0), name="joint")
     # Ranks, not sums of scores, so that rounding can neither create nor break a tie.
     values, places = np.unique(np.where(again, joint, pairwise), return_inverse=True)
     return (places + len(values) * again).astype(np.float64)
-
-
-def _check_finite(scores: np.ndarray, *, name: str) -> None:
-    if not np.isfinite(scores).all():
-        index = int(np.argmin(np.isfinite(scores)))
-        raise ValueError(f"{name}[{index}] is {scores[index]}; a score must be finite")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +140,6 @@ def joint_sequence(
     `pieces`: ids of each sentence without special tokens; the question or claim, then k candidates. None =
     absent: it has no tokens, and the others keep their numbers. An empty sentence has only its front token.
     """
-    if len(pieces) != layout.sentences:
-        raise ValueError(f"there are {len(pieces)} sentences; the layout has {layout.sentences}")
-    if pieces[0] is None:
-        raise ValueError("sentence 0, the question or claim, is absent; only candidates may be")
     room = layout.length - 1
     fronts = [special.cls, *[special.sep] * layout.candidates]
     texts = [

@@ -135,12 +135,6 @@ def front_states(states: Tensor, starts: Tensor, *, sentences: int) -> Tensor:
     return states[rows, starts.clamp(min=0)].masked_fill((starts < 0)[..., None], 0.0)
 
 
-def _check_labels(labels: Tensor, starts: Tensor) -> None:
-    """Raise ValueError if an absent candidate has a label: labels (batch, k), starts (batch, k + 1)."""
-    if ((labels != NOT_MASKED) & (starts[:, 1:] < 0)).any():
-        raise ValueError(f"an absent candidate has a label; give it {NOT_MASKED}")
-
-
 # ---- the head of paragraph pre-training, in a file beside the encoder
 
 
@@ -307,13 +301,10 @@ class JointModel(_OnSentences, EncoderWithHead):
         num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> JointOutput:
         """Label a batch of groups of sentences. Raises ValueError when their number of sentences is not the
-        head's, and when an absent candidate has a label."""
-        form = self.head.form
+        head's."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
-        embeddings = front_states(states, starts, sentences=form.sentences)
+        embeddings = front_states(states, starts, sentences=self.head.form.sentences)
         logits = self.head(embeddings, starts)
-        if labels is not None and form.of_candidates:
-            _check_labels(labels, starts)
         loss = label_loss(logits, labels, num_items_in_batch)
         return JointOutput(loss=loss, logits=logits, embeddings=embeddings)
 
@@ -396,16 +387,10 @@ class PooledPairs(_OnSentences, EncoderWithHead):
         labels: Tensor | None = None,  # (claims,), -100 = none
         num_items_in_batch: Items = None,  # labels of the whole effective batch
     ) -> PooledOutput:
-        """Label a batch of claims. Raises ValueError for a claim without pair, or more claims than labels."""
+        """Label a batch of claims, each with at least one pair."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         read = front_states(states, starts, sentences=PAIR)[:, 0]  # (pairs, dim)
         claims = int(claim.max()) + 1 if labels is None else len(labels)
-        pairs = torch.bincount(claim, minlength=claims)
-        if len(pairs) > claims or not pairs.all():
-            raise ValueError(
-                f"of {claims} claims {int((pairs > 0).sum())} have pairs, numbered up to "
-                f"{len(pairs) - 1}; number them from 0, and give one without evidence a pair without it"
-            )
         with in_full(read.device):
             if self.score is None:
                 pooled, shares = largest(read.float(), claim, claims=claims)
@@ -495,14 +480,11 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
         num_items_in_batch: Items = None,  # candidates of the whole effective batch
     ) -> ParagraphOutput:
         """Predict both tasks on a batch of examples. Raises ValueError when the number of sentences is not
-        the head's, when an absent candidate has a label, or when only one task has labels."""
-        if (labels is None) != (mlm_labels is None):
-            raise ValueError("labels and mlm_labels belong together; give both or none")
+        the head's."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.head(front_states(states, starts, sentences=self.head.form.sentences), starts)
         if labels is None:
             return ParagraphOutput(logits=logits)
-        _check_labels(labels, starts)
         masked, candidates = mlm_labels != NOT_MASKED, (labels != NOT_MASKED).sum(1)  # (batch,)
         of_tokens = word_losses(self.lm_head(states[masked]), mlm_labels[masked].long())  # (n_masked,)
         # weights each token by its example's candidates over its example's masked tokens

@@ -24,8 +24,8 @@ from itertools import islice
 import numpy as np
 from datasets import Dataset
 
-from cdlm_lab.examples.cached_corpus import PARAGRAPH_COLUMNS, TokenisedDocument, read_document
-from cdlm_lab.examples.masking import NOT_MASKED, check_probability, mask_tokens
+from cdlm_lab.examples.cached_corpus import TokenisedDocument, read_document
+from cdlm_lab.examples.masking import NOT_MASKED, mask_tokens
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 from cdlm_lab.tasks.joint.examples import JointLayout, JointSequence, joint_sequence
@@ -103,16 +103,6 @@ class ParagraphTasks:
     _passes: Passes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if missing := sorted(set(PARAGRAPH_COLUMNS) - set(self.corpus.column_names)):
-            raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_paragraphs")
-        if len(self.k) != 3 or min(self.k) < 0 or self.k[0] < 1 or not any(self.k[1:]):
-            wanted = "(k_1, k_2, k_3), k_1 at least 1 and a negative (the paper: 1, 2, 2)"
-            raise ValueError(f"k is {self.k}; give {wanted}")
-        if self.layout.candidates != sum(self.k):
-            what = f"the layout has {self.layout.sentences} sentences"
-            raise ValueError(f"{what}; k {self.k} makes {1 + sum(self.k)}")
-        if self.mask_probability != 0:
-            check_probability(self.mask_probability)
         rows, paragraphs, counts = _sources(self.corpus, k=self.k)
         if not counts.sources:
             raise ValueError(

@@ -425,7 +425,4 @@ class QuestionCollate:
         """Pad and stack; the four label keys must be in all examples or in none. `answer_positions` (batch,
         occurrences, 2) may have 0 occurrences."""
         fill = _FILL | {"input_ids": self.pad_token_id}
-        batch = collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)
-        if batch.keys() & _LABELS not in (set(), _LABELS):
-            raise ValueError(f"examples[0] has some of the labels {sorted(_LABELS)}; give all or none")
-        return batch
+        return collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)

@@ -43,19 +43,11 @@ def scores_by_question(
     `gold`: the official records. `predictions`: `answer`, id -> text, and `sp`, id -> [[title, sentence],
     ...]; either may lack questions, and may have others, which are ignored.
     """
-    if not gold:
-        raise ValueError("there are no gold questions to score")
-    for part in ("answer", "sp"):
-        if not isinstance(predictions.get(part), Mapping):
-            raise ValueError(f"the predictions have no {part!r}: {{id: ...}}; give both 'answer' and 'sp'")
     answers, supporting = predictions["answer"], predictions["sp"]
-    rows = []
-    for number, question in enumerate(gold):
-        name = _field(question, "_id", where=f"gold[{number}]")
-        for part, values in (("answer", answers), ("sp", supporting)):
-            if name in values and values[name] is None:  # None would pass for a missing one
-                raise ValueError(f"the predicted {part!r} of question {name!r} is None; leave it out")
-        rows.append(question_scores(question, answer=answers.get(name), supporting=supporting.get(name)))
+    rows = [
+        question_scores(one, answer=answers.get(one["_id"]), supporting=supporting.get(one["_id"]))
+        for one in gold
+    ]
     return {name: np.array([row[name] for row in rows]) for name in HOTPOTQA_SCORES}
 
 
@@ -65,21 +57,16 @@ def question_scores(
     """The scores of one question (its official record), named as in HOTPOTQA_SCORES. A missing answer (None)
     gives 0 in `em` to `recall` and `joint_...`, missing facts in `sp_...` and `joint_...`; duplicate facts
     count once."""
-    where = f"gold question {gold.get('_id')!r}"
     scores = dict.fromkeys(HOTPOTQA_SCORES, 0.0)
     if answer is not None:
-        expected = _text(_field(gold, "answer", where=where), where)
-        words, gold_words = (
-            normalise_answer(text).split() for text in (_text(answer, f"the answer to {where}"), expected)
-        )
+        words, gold_words = (normalise_answer(text).split() for text in (answer, gold["answer"]))
         shared = (Counter(words) & Counter(gold_words)).total()
         if words != gold_words and _ALL_OR_NOTHING & {" ".join(words), " ".join(gold_words)}:
             shared = 0
         right = words == gold_words
         scores |= _shares("", shared, len(words), len(gold_words), right=right)
     if supporting is not None:
-        facts = _fact_set(supporting, f"the facts for {where}")
-        expected = _fact_set(_field(gold, "supporting_facts", where=where), where)
+        facts, expected = (set(map(tuple, some)) for some in (supporting, gold["supporting_facts"]))
         scores |= _shares("sp_", len(facts & expected), len(facts), len(expected), right=facts == expected)
     for name in ("em", "prec", "recall"):  # 0 wherever one of the two is missing
         scores[f"joint_{name}"] = scores[name] * scores[f"sp_{name}"]
@@ -102,22 +89,3 @@ def _shares(part: str, shared: int, predicted: int, gold: int, *, right: bool) -
 
 def _harmonic_mean(precision: float, recall: float) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-
-
-def _field(gold: Mapping[str, Any], name: str, *, where: str) -> Any:
-    if name not in gold:
-        raise ValueError(f"{where} has no {name!r}; only questions with gold can be scored")
-    return gold[name]
-
-
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{where}: {value!r} where the text of an answer belongs")
-    return value
-
-
-def _fact_set(facts: Iterable[Sequence[Any]], where: str) -> set[tuple]:
-    try:
-        return set(map(tuple, facts))
-    except TypeError:
-        raise ValueError(f"{where}: {facts!r} where [[title, sentence], ...] belongs") from None

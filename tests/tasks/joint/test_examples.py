@@ -107,23 +107,12 @@ def written(*pieces) -> candidate_examples.JointSequence:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: candidate_examples.chunks(np.arange(2), k=0), "k is 0; it must be at least 1"),
-        (lambda: top_k(np.ones(2), np.arange(2), k=0), "k is 0; it must be at least 1"),
-        (lambda: top_k(np.array([1, NAN]), np.arange(2), k=1), "scores[1] is nan; a score must be finite"),
-        (lambda: top_k(np.ones(3), np.array([0, 1]), k=1), "order must have each number below 3 once, one"),
-        (lambda: top_k(np.ones(2), np.array([1, 1]), k=1), "order must have each number below 2 once, one"),
-        (lambda: cascade_scores(np.ones(2), np.ones(3)), "pairwise (2,) and joint (3,) must have the same"),
-        (lambda: cascade_scores(np.array([NAN, 1]), np.ones(2)), "pairwise[0] is nan; a score must be"),
-        (lambda: cascade_scores(np.ones(2), np.array([NAN, np.inf])), "joint[1] is inf; a score must be"),
         (lambda: passes_of(items=0), "there are no examples to make"),
         (lambda: passes_of(seed=-1), "seed is -1; it must be at least 0"),
         (lambda: passes_of(size=0), "size is 0; it must be at least 1"),
         (lambda: JointLayout(sentences=1), "sentences is 1; a question and a candidate are 2"),
         (lambda: JointLayout(sentences=2, length=1), "length is 1; the front token and one of text need 2"),
         (lambda: JointLayout(sentences=2, positions="padded"), "positions is 'padded'; choose one of"),
-        (lambda: written([7], [8]), "there are 2 sentences; the layout has 4"),
-        (lambda: written(*[[7]] * 5), "there are 5 sentences; the layout has 4"),
-        (lambda: written(None, [7], [8], [9]), "sentence 0, the question or claim, is absent; only"),
     ],
 )
 def test_messages(call, message):

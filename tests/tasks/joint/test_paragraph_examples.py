@@ -252,8 +252,6 @@ def test_only_the_documents_drawn_from_are_read(tasks, monkeypatch):
 
 ONE = "the corpus has one document only, and negatives are to come from others; add documents"
 NO_SOURCE = "none of the 2 documents has a paragraph of 2 or more sentences and another paragraph; check"
-WRONG_K = r"k is \(.*\); give \(k_1, k_2, k_3\), k_1 at least 1 and a neg"
-SIX = JointLayout(sentences=6)
 COPIES = [document(name, ("w1", "w2"), ("w3", "w4")) for name in "ab"]
 
 
@@ -264,12 +262,6 @@ COPIES = [document(name, ("w1", "w2"), ("w3", "w4")) for name in "ab"]
         ([(2, 1)], {"k": (1, 2, 0)}, ONE),  # short of hard negatives
         ([(1, 1), (1,)], {}, NO_SOURCE),
         ([(4,), (9,)], {}, NO_SOURCE),
-        (SIZES, {"k": (0, 2, 2), "layout": SIX}, WRONG_K),
-        (SIZES, {"k": (1, 0, 0), "layout": SIX}, WRONG_K),
-        (SIZES, {"k": (1, -1, 2), "layout": SIX}, WRONG_K),
-        (SIZES, {"layout": JointLayout(sentences=5)}, r"the layout has 5 sentences; k \(1, 2, 2\) makes 6"),
-        (SIZES, {"mask_probability": -0.1}, "masking probability is -0.1"),
-        (SIZES, {"corpus": Dataset.from_dict({"document_id": ["a"]})}, "no column 'input_ids'; make it with"),
         # found when it is read, and no endless loop
         (COPIES, {}, "document '[ab]': 2 of 4 negatives not found, for other documents only repeat what is"),
         ([document("a", ("w1", "w2"), ("w1", "w2"))], {"k": (1, 2, 0)}, "'a': 2 of 2 negatives not found"),

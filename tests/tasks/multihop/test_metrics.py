@@ -1,4 +1,4 @@
-"""HotpotQA's scores: worked fractions, a second definition word by word, and what is refused."""
+"""HotpotQA's scores: worked fractions, a second definition word by word."""
 
 import random
 import re

@@ -7,7 +7,6 @@ import model_cases as cases
 import pytest
 import torch
 from model_cases import (
-    ANSWER_LABELS,
     OCCURRENCES,
     PARAGRAPHS,
     SENTENCES,
@@ -129,18 +128,3 @@ def test_questions_without_sentences_or_text_give_no_nan(answerer: QuestionAnswe
     assert out.sentence_logits.shape == (1, 0)
     for name, weight in answerer.named_parameters():
         assert weight.grad is None or weight.grad.isfinite().all(), name
-
-
-def test_batches_that_are_refused(answerer: QuestionAnswerer):
-    for side in (0, 1):
-        batch = questions()
-        batch["answer_positions"][0, 1, side] = SENTENCES[0][2]
-        with pytest.raises(ValueError, match="an answer starts or ends where none can be"):
-            answerer(**batch)
-    for missing in ANSWER_LABELS[1:]:
-        with pytest.raises(ValueError, match="give all four or none"):
-            answerer(**questions() | {missing: None})
-    answerer.config.loss_weights = {"type": 1.0, "answer": 2.0}
-    message = r"names type, answer; give one of each of type, span, sentence, par"
-    with pytest.raises(ValueError, match=message):
-        QuestionAnswerer(answerer.config)
