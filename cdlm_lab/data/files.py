@@ -29,6 +29,7 @@ from typing import IO, Annotated, Any, Generic, TypeVar
 import numpy as np
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -416,10 +417,11 @@ class JsonRecord(Generic[Kind]):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             field, what, to_do = _fault(first)
-            declared = getattr(kind, "model_fields", {}).get(next(iter(first["loc"]), ""))
-            remedy = remedy or (declared and declared.description) or ""
+            remedy = remedy or _description(kind, next(iter(first["loc"]), ""))
             depth = field.count("[") + field.count(".")
-            of_value = first["type"] in ("literal_error", "string_type", "int_type") and not depth
+            of_value = (
+                first["type"] in ("literal_error", "string_type", "int_type", "bool_type") and not depth
+            )
             to_do = remedy if remedy and (of_value or depth == 1) else to_do
             where = f"{self.within}{field}".rstrip(".") or "line"
             raise DataError(self.path, what, to_do, line=self.line, field=where) from None
@@ -430,6 +432,15 @@ class JsonRecord(Generic[Kind]):
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     has_own = isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
     return TypeAdapter(kind, config=None if has_own else ConfigDict(strict=True))
+
+
+def _description(kind: Any, name: object) -> str:
+    """How the field of that name, or other name, is written; "" if the field does not say."""
+    for own, field in getattr(kind, "model_fields", {}).items():
+        alias = field.validation_alias
+        if name in (own, *(alias.choices if isinstance(alias, AliasChoices) else [alias])):
+            return field.description or ""
+    return ""
 
 
 def _fault(error: Any) -> tuple[str, str, str]:

@@ -156,13 +156,14 @@ def read_tagged(rows: Rows) -> Iterator[records.TaggedDocument]:
 
 
 class _Candidate(Fields):
+    id: Name | None = Field(None, min_length=1, validation_alias=AliasChoices("id", "QuestionID"))
     question: FilledText = Field(validation_alias=AliasChoices("question", "Question"))
     text: FilledText = Field(
         validation_alias=AliasChoices("candidate", "sentence", "answer", "Sentence", "text")
     )
-    label: Annotated[bool, BeforeValidator(lambda value: {"0": False, "1": True}.get(str(value), value))] = (
-        Field(validation_alias=AliasChoices("label", "Label", "correct"), description="write 1 or 0")
-    )
+    label: Annotated[
+        bool, BeforeValidator(lambda value: {"0": False, "1": True}.get(str(value).strip(), value))
+    ] = Field(validation_alias=AliasChoices("label", "Label", "correct"), description="write 1 or 0")
 
 
 def read_candidates(rows: Rows) -> Iterator[records.CandidateSet]:
@@ -177,17 +178,22 @@ def read_candidates(rows: Rows) -> Iterator[records.CandidateSet]:
 
 
 def read_candidate_table(rows: Rows) -> Iterator[records.CandidateSet]:
-    """{"question": "Who?", "candidate": "Ann did.", "label": 1}, a row for each candidate, as also in CSV;
-    all rows of one question are a set, whose id is the number of the question."""
+    """{"question": "Who?", "candidate": "Ann did.", "label": 1}, a row for each candidate, as also in CSV and
+    in WikiQA (Yang, Yih and Meek 2015); all rows of one `id` (QuestionID), or of one question, are a set, by
+    default with the number of the question as id. Equal candidates stay, as published numbers count them."""
     sets: dict[str, list[_Candidate]] = {}
     for row in rows:
         one = row.checked(_Candidate).fields
-        sets.setdefault(one.question, []).append(one)
-    for number, (question, some) in enumerate(sets.items()):
+        some = sets.setdefault(one.id or one.question, [])
+        some.append(one)
+        if some[0].question != one.question:
+            what = f"{one.id!r} is the id of another question already"
+            raise row.error("id", what, "give each question its own id")
+    for number, some in enumerate(sets.values()):
         yield records.CandidateSet(
-            id=str(number),
-            question=question,
-            candidates=tuple(one.text for one in some),
+            id=some[0].id or str(number),
+            question=some[0].question.strip(),
+            candidates=tuple(one.text.strip() for one in some),
             correct=tuple(one.label for one in some),
         )
 

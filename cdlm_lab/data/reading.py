@@ -86,9 +86,9 @@ FORMATS = (
     Format("fever_symmetric", "claims", claims.read_symmetric, known=claims.is_symmetric),
     Format("fever", "claims", claims.read_fever, known=claims.is_fever),
     Format("fm2", "claims", claims.read_fm2, known=_has("wikipedia_page", "text")),
-    Format("wikiqa", "candidates", candidates.read_wikiqa, files=candidates.wikiqa_files),
     Format("trecqa", "candidates", candidates.read_trecqa, files=candidates.trecqa_files),
     Format("asnq", "candidates", candidates.read_asnq, files=candidates.asnq_files),
+    Format("wikiqa", "candidates", native.read_candidate_table, known=_has("QuestionID", "SentenceID")),
     Format("table", "candidates", native.read_candidate_table, known=candidates.is_table),
     Format("tagged", "tagging", tagged.read_files, files=tagged.tagged_files),
 )

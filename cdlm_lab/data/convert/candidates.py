@@ -1,4 +1,5 @@
-"""Answer sentence selection: questions with candidate answers from WikiQA, TREC-QA and ASNQ.
+"""Answer sentence selection: questions with candidate answers from TREC-QA and ASNQ, as rows of a question,
+a candidate and a label (`read_candidate_table`, which reads WikiQA as it lies).
 
 A question whose candidates are all right or all wrong scores the same under every model, so the clean setting
 leaves it out of dev and test (MSPP paper, section 4.1 and appendix A), which cuts WikiQA to 857, 122 and 237
@@ -8,23 +9,20 @@ questions, TREC-QA to 65 and 68.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain, groupby, zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cdlm_lab.data import files
-from cdlm_lab.data.files import DataError, read_lines
+from cdlm_lab.data.files import DataError, JsonRecord, read_lines
+from cdlm_lab.data.native import Row, read_candidate_table
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.data.splits import SPLIT_NAMES
 
 TOKEN_FILES = {"question": "a.toks", "candidate": "b.toks", "label": "sim.txt", "id": "id.txt"}
 _SPLITS = ("train", "dev", "test")
-_LABELS = {"0": False, "1": True}
-_ASNQ_LABELS = {"1": False, "2": False, "3": False, "4": True}
-
-_Row = tuple[int, str, str, str, str]  # line number; id, question, candidate and label, not yet checked
+_ASNQ_LABELS = {"1": "0", "2": "0", "3": "0", "4": "1"}
 
 
 class _Question(NamedTuple):
@@ -43,25 +41,6 @@ def is_table(fields: Mapping[str, Any]) -> bool:
     return "question" in names and bool(texts & names) and bool(labels & names)
 
 
-def read_wikiqa(path: Path, **_: Any) -> Iterator[CandidateSet]:
-    """Yield the questions of an official WikiQA file (Yang, Yih and Meek 2015); `id` is the QuestionID.
-
-        QuestionID  Question        DocumentID  DocumentTitle  SentenceID  Sentence                Label
-        Q1          what is a kiln  D1          Kiln           D1-0        A kiln is an oven ...   1
-
-    Columns are separated by tabs and nothing is quoted: some sentences have an odd number of quotation marks.
-    """
-    header = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
-    table = files.read_table(path, columns=7, row="seven columns, tabs between", header=header)
-    rows = ((line, name, question, *others[-2:]) for line, (name, question, *others) in table)
-    return _checked(_neighbours(rows), places=path)
-
-
-def wikiqa_files(folder: Path) -> dict[str, Path]:
-    """Split -> the file `WikiQA-{split}.tsv`, for the splits that a folder has."""
-    return _present({split: files.present_file(folder, f"WikiQA-{split}.tsv") for split in _SPLITS})
-
-
 def read_asnq(found: Sequence[Path], **_: Any) -> Iterator[CandidateSet]:
     """Yield the questions of an ASNQ file (Garg, Vu and Moschitti 2020); a line is question, sentence, label.
 
@@ -70,34 +49,33 @@ def read_asnq(found: Sequence[Path], **_: Any) -> Iterator[CandidateSet]:
     Labels say whether the sentence is in the long answer of Natural Questions, and whether it contains the
     short answer: 1 neither, 2 only the latter, 3 only the former, 4 both. Only 4 is right. All lines of one
     question, also those that stand apart, are a set with the id "{file}:{number}"; runs of lines with equal
-    questions are counted from 0, listed or not. All of the file is read before the first set is yielded.
+    questions are counted from 0, listed or not.
 
-    `found`: the file and, perhaps, a list with a question on each line; others are neither read nor checked.
+    `found`: the file and, perhaps, a list with a question on each line; others are not read.
     """
     path, *listed = found
     wanted = {text.strip() for _, text in read_lines(listed[0])} if listed else None
-    parts: dict[str, list[CandidateSet]] = {}
-    for one in _checked(_neighbours(_asnq_rows(path, wanted)), places=path, labels=_ASNQ_LABELS):
-        parts.setdefault(one.question, []).append(one)
-    for first, *others in parts.values():
-        if others:
-            texts = chain(first.candidates, *(other.candidates for other in others))
-            correct = chain(first.correct, *(other.correct for other in others))
-            yield replace(first, candidates=tuple(texts), correct=tuple(correct))
-        else:
-            yield first
+    return read_candidate_table(_asnq_rows(path, wanted))
 
 
-def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[_Row]:
-    number, before, empty = -1, None, True
+def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[Row]:
+    number, before, ids = -1, None, dict[str, str]()
     row = "a question, a tab, a sentence, a tab and a label"
     for line, (question, sentence, label) in files.read_table(path, columns=3, row=row):
         number, before = number + (question != before), question
         if wanted is None or question.strip() in wanted:
-            empty = False
-            yield line, f"{files.plain_stem(path)}:{number}", question, sentence, label
-    if empty:
+            name = ids.setdefault(question.strip(), f"{files.plain_stem(path)}:{number}")
+            if label.strip() not in _ASNQ_LABELS:
+                what, remedy = f"{label[:40]!r} is no label", "write one of 1, 2, 3, 4"
+                raise DataError(path, what, remedy, line=line, field="label")
+            yield _row(path, line, name, question, sentence, _ASNQ_LABELS[label.strip()])
+    if not ids:
         raise DataError(path, "none of the listed questions is in it", "give the list of this file")
+
+
+def _row(path: Path, line: int, name: str, question: str, candidate: str, label: str) -> Row:
+    fields = {"id": name.strip(), "question": question, "candidate": candidate, "label": label}
+    return JsonRecord(path=path, line=line, fields=fields)
 
 
 def asnq_files(folder: Path) -> dict[str, tuple[Path, ...]]:
@@ -146,10 +124,7 @@ def read_trecqa(path: Path, **_: Any) -> Iterator[CandidateSet]:
     Tokens are joined by spaces and not changed ("-lrb-" stays for a bracket). Questions without candidates,
     of which the XML files have 1, 1 and 5, are left out.
     """
-    if not path.is_dir():
-        return _checked(_xml_questions(path), places=path)
-    places = {field: path / name for field, name in TOKEN_FILES.items()}
-    return _checked(_neighbours(_token_rows(places)), places=places)
+    return read_candidate_table(_token_rows(path) if path.is_dir() else _xml_rows(path))
 
 
 def trecqa_files(folder: Path) -> dict[str, Path]:
@@ -164,7 +139,8 @@ def trecqa_files(folder: Path) -> dict[str, Path]:
     return _present(tokens if any(tokens.values()) else xml)
 
 
-def _token_rows(places: dict[str, Path]) -> Iterator[_Row]:
+def _token_rows(folder: Path) -> Iterator[Row]:
+    places = {field: folder / name for field, name in TOKEN_FILES.items()}
     for number, lines in enumerate(zip_longest(*map(read_lines, places.values())), start=1):
         if None in lines:
             short = list(places.values())[lines.index(None)]
@@ -173,7 +149,13 @@ def _token_rows(places: dict[str, Path]) -> Iterator[_Row]:
             remedy = "lines of the four files belong together; copy them again"
             raise DataError(short, what, remedy, line=number)
         question, candidate, label, name = (text for _, text in lines)
-        yield number, name, question, candidate, label
+        yield _row(folder, number, name, question, candidate, label)
+
+
+def _xml_rows(path: Path) -> Iterator[Row]:
+    for one in _xml_questions(path):
+        for line, text, label in one.candidates:
+            yield _row(path, line, one.id, one.question, text, label)
 
 
 def _xml_questions(path: Path) -> Iterator[_Question]:
@@ -227,45 +209,3 @@ def _outside(path: Path, tag: str, line: int) -> DataError:
 
 def _present(paths: Mapping[str, Path | None]) -> dict[str, Path]:
     return {SPLIT_NAMES[split]: path for split, path in paths.items() if path is not None}
-
-
-def _neighbours(rows: Iterable[_Row]) -> Iterator[_Question]:
-    """Group rows into questions: consecutive rows with the same id and question are one."""
-    for (name, question), members in groupby(rows, key=lambda row: row[1:3]):
-        candidates = [(line, text, label) for line, _, _, text, label in members]
-        yield _Question(candidates[0][0], name, question, candidates)
-
-
-def _checked(
-    questions: Iterable[_Question], *, places: Path | Mapping[str, Path], labels: Mapping[str, bool] = _LABELS
-) -> Iterator[CandidateSet]:
-    """Check questions and yield their sets. Duplicate candidates are kept, as published numbers count them.
-
-    `places`: the file of all fields, or of each field; `labels`: label in the file -> whether it means right.
-    """
-    file_of = places if isinstance(places, Mapping) else dict.fromkeys(TOKEN_FILES, places)
-    lines: dict[str, int] = {}
-    for one in questions:
-        for field in ("id", "question"):
-            if not getattr(one, field).strip():
-                raise DataError(file_of[field], "it is empty", "fill it in", line=one.line, field=field)
-        for line, text, label in one.candidates:
-            if not text.strip():
-                remedy = "fill it in, or leave it out"
-                raise DataError(file_of["candidate"], "it is empty", remedy, line=line, field="candidate")
-            if label.strip() not in labels:
-                what, remedy = f"{label[:40]!r} is no label", f"write one of {', '.join(labels)}"
-                raise DataError(file_of["label"], what, remedy, line=line, field="label")
-        name = one.id.strip()
-        if (first := lines.setdefault(name, one.line)) != one.line:
-            what = f"{name!r} is the id of line {first} already, of another question or of other rows"
-            remedy = "put the rows of a question together, and give each question its own id"
-            raise DataError(file_of["id"], what, remedy, line=one.line, field="id")
-        yield CandidateSet(
-            id=name,
-            question=one.question.strip(),
-            candidates=tuple(text.strip() for _, text, _ in one.candidates),
-            correct=tuple(labels[label.strip()] for _, _, label in one.candidates),
-        )
-    if not lines:
-        raise DataError(file_of["question"], "no questions", "add some, or leave the file out")

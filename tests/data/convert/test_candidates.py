@@ -7,8 +7,10 @@ import pytest
 
 from cdlm_lab.data import records
 from cdlm_lab.data.convert import candidates
+from cdlm_lab.data.native import read_candidate_table
 from cdlm_lab.data.reading import open_records, read_records
 from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
+from cdlm_lab.data.rows import rows_of
 from cdlm_lab.data.splits import SPLIT_NAMES as NAMES
 
 COLUMNS = ["QuestionID", "Question", "DocumentID", "DocumentTitle", "SentenceID", "Sentence", "Label"]
@@ -17,6 +19,7 @@ WIKIQA = "\t".join(COLUMNS) + (
     'Q1\twhat is a kiln\tD1\tKiln\tD1-1\t"Kiln" is an old word, 5" long.\t0\n'
     'Q2\twho was "Orn\tD2\tOrn\tD2-0\t"He swam.\t0\n'
 )
+FIRST = WIKIQA.split("\n")[1]
 ASNQ = (
     'who swims\t"Orn swims.\t4\nwho swims\tIt rained.\t1\nwho swims\tOrn is old.\t2\n'
     "who swims\tIn the river.\t3\n"
@@ -97,8 +100,12 @@ def tokens(write, tmp_path):
     return _tokens
 
 
+def wikiqa(path):
+    return read_candidate_table(rows_of(path))
+
+
 @pytest.mark.parametrize(("read", "name", "text", "sets"), [
-    (candidates.read_wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
+    (wikiqa, "a.tsv", WIKIQA, WIKIQA_SETS),
     (lambda path: candidates.read_asnq([path]), "dev.tsv", ASNQ, ASNQ_SETS),
     (candidates.read_trecqa, "TEST.xml", XML, TREC_SETS),
 ])  # fmt: skip
@@ -114,41 +121,33 @@ def test_token_files_are_the_pairs_of_the_xml(tokens):
     assert pairs[0].candidates[0] == "orn & lee swim ."
 
 
-def test_one_question_at_a_time_and_equal_candidates_stay(write):
-    twice = WIKIQA + 'Q2\twho was "Orn\tD2\tOrn\tD2-0\t"He swam.\t0\n'
-    questions = candidates.read_wikiqa(write("a.tsv", twice + "Q3\n"))
-    assert next(questions) == WIKIQA_SETS[0]
-    with pytest.raises(ValueError, match=r"a.tsv:6: field row: 1 columns"):
-        next(questions)
-    assert list(candidates.read_wikiqa(write("a.tsv", twice)))[1].candidates == ('"He swam.', '"He swam.')
+def test_equal_candidates_and_rows_apart_stay(write):
+    twice = f'{WIKIQA}Q2\twho was "Orn\tD2\tOrn\tD2-0\t"He swam.\t0\n{FIRST}\n'
+    first, second = wikiqa(write("a.tsv", twice))
+    assert (len(first.candidates), second.candidates) == (3, ('"He swam.', '"He swam.'))
 
 
-FILL, CANDIDATE = "it is empty; fill it in", "it is empty; fill it in, or leave it out"
-SEVEN, THREE = "write seven columns, tabs between", "write a question, a tab, a sentence, a tab and a label"
-OTHER = (
-    "already, of another question or of other rows; put the rows of a question together, "
-    "and give each question its own id"
+EMPTY, LABEL = (
+    "it is empty; fill it in, or delete the record",
+    "a text where true or false belongs; write 1 or 0",
 )
-Q1 = f"'Q1' is the id of line 2 {OTHER}"
-NO_QUESTIONS = "1: file: no questions; add some, or leave the file out"
-FIRST = WIKIQA.split("\n")[1]
+THREE = "write a question, a tab, a sentence, a tab and a label"
+OTHER = "is the id of another question already; give each question its own id"
+SEVEN = "write one for each name in line 1"
 BELONG = "lines of the four files belong together; copy them again"
 CLOSE = "does not close; copy the file again, or close it"
 TAGS = "where a tag belongs; write one of <QApairs id='...'>, <question>, <positive>, <negative>, </QApairs>"
 OUTSIDE = "it stands outside a question; put it between <QApairs id='...'> and </QApairs>"
-HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
 
 
 @pytest.mark.parametrize(("read", "old", "new", "message"), [
-    ("wikiqa", WIKIQA.split("\n")[0], "a\tb", f"1: header: 'a\\tb' is not the header; {HEAD}"),
     ("wikiqa", "D2-0\t", "D2-0 ", f"4: row: 6 columns instead of 7; {SEVEN}"),
-    ("wikiqa", "\t1 \n", "\t\n", "2: label: '' is no label; write one of 0, 1"),
-    ("wikiqa", '"He swam.', " ", f"4: candidate: {CANDIDATE}"),
-    ("wikiqa", "swam.\t0\n", f"swam.\t0\n{FIRST}", f"5: id: {Q1}"),
-    ("wikiqa", WIKIQA[WIKIQA.index("\n") :], "", NO_QUESTIONS),
+    ("wikiqa", "\t1 \n", "\t\n", f"2: Label: {LABEL}"),
+    ("wikiqa", '"He swam.', " ", f"4: Sentence: {EMPTY}"),
+    ("wikiqa", 'Q2\twho', "Q1\twho", f"4: id: 'Q1' {OTHER}"),
     ("asnq", "Lee runs.\t4", "Lee runs. 4", f"5: row: 2 columns instead of 3; {THREE}"),
     ("asnq", "rained.\t1", "rained.\t0", "2: label: '0' is no label; write one of 1, 2, 3, 4"),
-    ("asnq", "Lee runs.", " ", f"5: candidate: {CANDIDATE}"),
+    ("asnq", "Lee runs.", " ", f"5: candidate: {EMPTY}"),
     ("trecqa", "</positive>\n", "", f"6: tag: <positive> {CLOSE}"),
     # Not closed either, though an end of its name follows.
     ("trecqa", "</positive>\n<neg", "<positive>\nLee\n</positive>\n<neg", f"6: tag: <positive> {CLOSE}"),
@@ -156,23 +155,24 @@ HEAD = f"begin with {', '.join(COLUMNS)}, tabs between"
     ("trecqa", "\t.\t\n</positive>\n</QApairs>", "\n</positive>", f"23: tag: <QApairs id='7.2'> {CLOSE}"),
     ("trecqa", "<QApairs id='7.1'>\n", "", f"2: question: {OUTSIDE}"),
     ("trecqa", "<QApairs id='7.1'>", "<QApairs>", f"1: tag: '<QApairs>' {TAGS}"),
-    ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"1: question: {FILL}"),
-    ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {CANDIDATE}"),
+    ("trecqa", "Who\tswims\t?\nWP\tVBZ\t.\n", "", f"5: question: {EMPTY}"),
+    ("trecqa", "Nobody\t-LRB-\there\t-RRB-\n<positive>\tNN\n", "", f"13: candidate: {EMPTY}"),
 ])  # fmt: skip
 def test_refused_files(write, refused, read, old, new, message):
     text = {"wikiqa": WIKIQA, "asnq": ASNQ, "trecqa": XML}[read]
     assert old in text
-    path = write("TEST.xml", text.replace(old, new, 1))
+    path = write("TEST.tsv" if read == "wikiqa" else "TEST.xml", text.replace(old, new, 1))
     with refused(path, message):
-        list(getattr(candidates, f"read_{read}")([path] if read == "asnq" else path))
+        readers = {"wikiqa": wikiqa, "asnq": lambda one: candidates.read_asnq([one])}
+        list(readers.get(read, candidates.read_trecqa)(path))
 
 
 @pytest.mark.parametrize(("name", "text", "file", "message"), [
     ("sim.txt", "1\n0\n", "sim.txt", f"3: file: line 3 is missing, which a.toks has; {BELONG}"),
     ("b.toks", "a\nb\nc\nd\n", "a.toks", f"4: file: line 4 is missing, which b.toks has; {BELONG}"),
-    ("sim.txt", "1\nno\n1\n", "sim.txt", "2: label: 'no' is no label; write one of 0, 1"),
-    ("b.toks", "a\n\nc\n", "b.toks", f"2: candidate: {CANDIDATE}"),
-    ("id.txt", "1\n2\n1\n", "id.txt", f"3: id: '1' is the id of line 1 {OTHER}"),
+    ("sim.txt", "1\nno\n1\n", "", f"2: label: {LABEL}"),
+    ("b.toks", "a\n\nc\n", "", f"2: candidate: {EMPTY}"),
+    ("a.toks", "a ?\nb ?\na ?\n", "", f"2: id: '7.1' {OTHER}"),
 ])  # fmt: skip
 def test_refused_token_files(tokens, refused, name, text, file, message):
     folder = tokens("test", {name: text})
@@ -200,11 +200,8 @@ def test_clean_sets_and_counts():
     assert counts_of([]).candidates == 0
 
 
-def test_files_of_wikiqa_and_asnq(write, tmp_path):
-    assert candidates.wikiqa_files(tmp_path) == candidates.asnq_files(tmp_path) == {}
-    write("WikiQA.tsv", WIKIQA)
-    test, train = write("WikiQA-test.tsv.gz", b""), write("WikiQA-train.tsv", WIKIQA)
-    assert candidates.wikiqa_files(tmp_path) == {"train": train, "test": test}
+def test_files_of_asnq(write, tmp_path):
+    assert candidates.asnq_files(tmp_path) == {}
     train, dev = write("train.tsv.gz", ASNQ), write("dev.tsv", ASNQ)
     lists = [write(f"unique.{split}", "who runs") for split in ("dev", "test")]
     for path in lists:  # one list says nothing of the other
@@ -270,14 +267,13 @@ def numbers(sets):
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_the_real_wikiqa_is_that_of_the_card(real_data, card, tmp_path, split):
-    wikiqa = card("wikiqa")
-    path = candidates.wikiqa_files(real_data("wikiqa"))[NAMES[split]]
-    every = list(candidates.read_wikiqa(path))
+    described = card("wikiqa")
+    folder, name = real_data("wikiqa"), f"WikiQA-{split}.tsv"
+    every = list(read_records("candidates", folder, split))
     for kind, sets in (("", every), ("clean ", clean_sets(every))):
-        assert numbers(sets) == [wikiqa.counts[f"{kind}{split} {what}"] for what in KINDS]
-    name = f"WikiQA-{split}.tsv"
-    (tmp_path / name).write_bytes(gzip.decompress(path.read_bytes()))
-    assert wikiqa.present(tmp_path) == [name]
+        assert numbers(sets) == [described.counts[f"{kind}{split} {what}"] for what in KINDS]
+    (tmp_path / name).write_bytes(gzip.decompress((folder / f"{name}.gz").read_bytes()))
+    assert described.present(tmp_path) == [name]
 
 
 def test_the_real_trecqa_is_that_of_the_card(real_data, card, tmp_path):
