@@ -73,13 +73,21 @@ def bertviz_html(
     the right, both as untrusted texts. `view`: `head` shows one layer at a time with all heads on top of each
     other, `model` all layers and heads side by side. Raises ModuleNotFoundError, which says how to install
     bertviz, and RuntimeError if the installed release writes its views in an unknown format."""
-    if view not in MOST_TOKENS:
-        raise ValueError(f"view is {view!r}; it must be {' or '.join(map(repr, MOST_TOKENS))}")
     texts = [list(query_tokens), list(key_tokens)]
-    weights = _checked(attention, texts, view)
+    if (count := sum(map(len, texts))) > MOST_TOKENS[view]:
+        other = f", or take the head view (up to {MOST_TOKENS['head']})" if view == "model" else ""
+        most = f"at most {MOST_TOKENS[view]} tokens in all, got {count}"
+        raise ValueError(f"the {view} view shows {most}: choose fewer or shorter sentences{other}")
+    weights = np.asarray(attention, dtype=np.float64)  # of which rounded numbers have few digits
     largest = weights.max()
     strength = float(f"{1 / largest:.2g}") if 0 < largest < 0.9 else 1.0  # 1 where it hardly matters
-    page, scripts = _drawn(np.round(np.minimum(weights * strength, 1), 3), texts, view)
+    try:
+        page, scripts = _drawn(np.round(np.minimum(weights * strength, 1), 3), texts, view)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise RuntimeError(
+            f"bertviz {version('bertviz')} writes its views in a way that is not known here ({error}); "
+            f'install another release: pip install "{SUPPORTED}"'
+        ) from error
     layers, heads, queries, keys = weights.shape
     title = f"bertviz {view} view: {queries} by {keys} tokens, {layers} layers of {heads} heads"
     caption = "Lines are attention weights, those on the left look at those on the right"
@@ -94,39 +102,14 @@ def bertviz_html(
     return f'<div class="cdlm-bertviz">{_DARK}{frame}{muted(f"{caption}. {_HOW[view]}")}</div>'
 
 
-def _checked(attention: np.ndarray, texts: list[list[str]], view: str) -> np.ndarray:
-    """Check shape, range and size; return float64, in which rounded numbers are written with few digits."""
-    weights = np.asarray(attention, dtype=np.float64)
-    counts = [len(tokens) for tokens in texts]
-    if weights.ndim != 4 or list(weights.shape[2:]) != counts:
-        needed = f"(layer, head, {counts[0]}, {counts[1]})"
-        raise ValueError(f"attention is {weights.shape}, but for these tokens it must be {needed}")
-    if weights.size == 0:
-        raise ValueError(f"attention is {weights.shape}: there is nothing to show")
-    if not ((weights >= 0) & (weights <= 1 + 1e-3)).all():  # not-a-number fails both
-        bounds = f"{weights.min():.3g} to {weights.max():.3g}"
-        raise ValueError(f"attention must lie between 0 and 1, got {bounds}")
-    if sum(counts) > MOST_TOKENS[view]:
-        other = f", or take the head view (up to {MOST_TOKENS['head']})" if view == "model" else ""
-        most = f"at most {MOST_TOKENS[view]} tokens in all, got {counts[0]} + {counts[1]}"
-        raise ValueError(f"the {view} view shows {most}: choose fewer or shorter sentences{other}")
-    return weights
-
-
 def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str, list[str]]:
     """Return the HTML of bertviz's page, and the scripts that draw in it in the order in which they run."""
     written = _written_by_bertviz(weights, view)
     match = _BEFORE_DATA.match(written)
-    if match is None:
-        raise _unknown_release("its libraries and its data are not where they were")
-    try:
-        data, end = json.JSONDecoder().raw_decode(written, match.end())
-        (shown,) = data["attention"]
-        if {"attn", "left_text", "right_text"} - set(shown):
-            raise KeyError("attention")
-        name = data["root_div_id"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise _unknown_release(f"its data has another form ({error!r})") from error
+    data, end = json.JSONDecoder().raw_decode(written, match.end())
+    (shown,), name = data["attention"], data["root_div_id"]
+    if {"attn", "left_text", "right_text"} - set(shown):
+        raise KeyError("attention")
     for side, tokens in zip(("left_text", "right_text"), texts, strict=True):
         shown[side] = [_label(text, LONGEST[view]) for text in tokens]
     data["root_div_id"] = "bertviz"  # bertviz's random id is not needed by a view alone in an iframe
@@ -138,9 +121,7 @@ def _drawn(weights: np.ndarray, texts: list[list[str]], view: str) -> tuple[str,
         data["total_heads"] = max(data["total_heads"], LEAST_COLUMNS)
     page = match["page"].replace(name, data["root_div_id"])
     # bertviz repeats the data in a comment, which is skipped up to the end of the line.
-    code, closing, _ = written[end:].partition("\n")[2].rpartition("</script>")
-    if not closing:
-        raise _unknown_release("its script does not end")
+    code = written[written.index("\n", end) + 1 : written.rindex("</script>", end)]
     # Escaped, so that the JSON is valid JavaScript too and contains no characters that HTML interprets.
     text = json.dumps(data, separators=(",", ":"))
     text = re.sub("[<>&]", lambda character: f"\\u{ord(character[0]):04x}", text)
@@ -163,20 +144,10 @@ def _written_by_bertviz(weights: np.ndarray, view: str) -> str:
     if view == "head":  # open on the first layer within 5% of the largest total weight
         of_layers = weights.sum((1, 2, 3))
         options = {"layer": int((of_layers >= 0.95 * of_layers.max()).argmax())}
-    try:
-        # bertviz needs tensors: they are made by the torch that it imports, so this module imports none
-        options["cross_attention"] = [bertviz.util.torch.from_numpy(layer[None]) for layer in weights]
-        draw = getattr(bertviz, f"{view}_view")
-        return draw(decoder_tokens=left, encoder_tokens=right, **options, html_action="return").data
-    except (AttributeError, TypeError) as error:
-        raise _unknown_release(str(error)) from error
-
-
-def _unknown_release(what: str) -> RuntimeError:
-    return RuntimeError(
-        f"bertviz {version('bertviz')} writes its views in a way that is not known here ({what}); install "
-        f'another release: pip install "{SUPPORTED}"'
-    )
+    # bertviz needs tensors: they are made by the torch that it imports, so this module imports none
+    options["cross_attention"] = [bertviz.util.torch.from_numpy(layer[None]) for layer in weights]
+    draw = getattr(bertviz, f"{view}_view")
+    return draw(decoder_tokens=left, encoder_tokens=right, **options, html_action="return").data
 
 
 def _label(text: str, longest: int) -> str:

@@ -196,27 +196,9 @@ def test_too_many_tokens_are_refused(view, most):
     assert square(["x"] * (most // 2), view=view)
     tokens = ["x"] * (most // 2 + 1)
     with pytest.raises(
-        ValueError, match=rf"at most {most} tokens in all, got {len(tokens)} \+.*choose fewer"
+        ValueError, match=rf"at most {most} tokens in all, got {2 * len(tokens)}: choose fewer"
     ):
         square(tokens, view=view)
-
-
-@pytest.mark.parametrize(
-    ("attention", "message"),
-    [
-        (np.ones((1, 2, 2)), r"attention is \(1, 2, 2\), but .* must be \(layer, head, 2, 2\)"),
-        (np.ones((1, 1, 2, 3)), r"attention is \(1, 1, 2, 3\)"),
-        (np.ones((0, 1, 2, 2)), "nothing to show"),
-        (np.full((1, 1, 2, 2), np.nan), "must lie between 0 and 1, got nan"),
-        (np.full((1, 1, 2, 2), -0.1), "must lie between 0 and 1, got -0.1"),
-        (np.full((1, 1, 2, 2), 3.0), "must lie between 0 and 1, got 3 to 3"),
-    ],
-)
-def test_attention_that_does_not_fit_is_refused(attention, message):
-    with pytest.raises(ValueError, match=message):
-        square(["a", "b"], attention)
-    with pytest.raises(ValueError, match="view is 'neuron'; it must be 'head' or 'model'"):
-        square(["a"], ONE, view="neuron")
 
 
 def test_without_bertviz_it_says_what_to_install(monkeypatch):
