@@ -16,7 +16,7 @@ from cdlm_lab.explorer.widget.still import still_html
 from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
-from cdlm_lab.tasks.joint.paragraphs_view import ParagraphExampleView, TaskSentence
+from cdlm_lab.tasks.joint.paragraphs_view import example_html
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
 from cdlm_lab.tasks.tagging import view as tagged
@@ -76,11 +76,7 @@ def packed_example() -> str:
 
 
 def paragraph_example() -> str:
-    sentences = [TaskSentence(source="p", document="d", label=None)]
-    view = ParagraphExampleView(
-        marked=marked_tokens(), sentence=np.zeros(7, int), sentences=sentences, title="t"
-    )
-    return view._repr_html_()
+    return example_html(marked_tokens(), np.zeros(7, int), [("p", "d", None, 0, None)], title="t")
 
 
 MENTION = ShownMention.from_tokens(WORDS, (2, 5), document="report", gold="a")

@@ -15,11 +15,7 @@ from cdlm_lab.tasks.coreference import view as coreference
 from cdlm_lab.tasks.coreference.clustering import merge_tree
 from cdlm_lab.tasks.joint import answers_view as rankings
 from cdlm_lab.tasks.joint import claims_view as verdicts
-from cdlm_lab.tasks.joint.paragraphs_view import (
-    ParagraphExampleView,
-    TaskSentence,
-    pretraining_losses_figure,
-)
+from cdlm_lab.tasks.joint.paragraphs_view import example_html, pretraining_losses_figure
 from cdlm_lab.tasks.matching import view as aligned
 from cdlm_lab.tasks.multihop import view as questions
 from cdlm_lab.tasks.pretraining.view import perplexity_figure
@@ -87,9 +83,8 @@ def packed_html():
 
 
 def paragraph_html():
-    sentences = [TaskSentence(source=HOSTILE, document=HOSTILE, label=None)]
-    places = {"marked": packed.MarkedTokens(**TOKENS), "sentence": np.zeros(3, int)}
-    return ParagraphExampleView(**places, sentences=sentences, title=HOSTILE)._repr_html_()
+    sentences = [(HOSTILE, HOSTILE, None, 0, None)]
+    return example_html(packed.MarkedTokens(**TOKENS), np.zeros(3, int), sentences, title=HOSTILE)
 
 
 def curve_html():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -129,7 +128,7 @@ def _documents_in_words(split: ParagraphSplit) -> str:
 
 def example(
     run: ParagraphRun, *, split: Split = "train", index: int = 0, answers: ParagraphAnswers | None = None
-) -> ParagraphExampleView:
+) -> Shown:
     """s_0 and its candidates: the source of each, its label, masked words, how much of it is cut, and the
     model's prediction if `answers` are given. Raises IndexError if there is no such example."""
     examples = run.splits[split].examples
@@ -138,76 +137,48 @@ def example(
     marked = MarkedTokens.of(run.tokenizer, one.sequence.input_ids, **form)
     labels = [None, *one.labels.tolist()]
     probabilities = [None, *(answers.probabilities[index].tolist() if answers else [None] * len(one.labels))]
-    sentences = [
-        TaskSentence(
-            source=drawn.kind if number else "this paragraph",
-            document=drawn.document_id,
-            label=labels[number],
-            cut=int(one.sequence.cut[number]),
-            probability=probabilities[number],
+    rows = [
+        (drawn.kind if number else "this paragraph", drawn.document_id, *of_sentence)
+        for number, (drawn, *of_sentence) in enumerate(
+            zip(one.sentences, labels, one.sequence.cut.tolist(), probabilities, strict=True)
         )
-        for number, drawn in enumerate(one.sentences)
     ]
-    form = {"sentence": one.sequence.sentence, "sentences": sentences}
     title = f"Example {index + 1:,} of {split}"
     if answers:
         right = bool(one.labels[answers.scores[index].argmax()])
         title += ": the highest score is right" if right else ": a mistake, the highest score is wrong"
-    return ParagraphExampleView(marked=marked, **form, title=title)
+    return Shown(example_html(marked, one.sequence.sentence, rows, title=title))
 
 
 # ---- an example, and the course of both losses ----
 
 _RIGHT = f'<span style="color:{CROSS};font-weight:600">\u2713&nbsp;1</span>'
 _LABELS = {None: "", 0: "0", 1: _RIGHT}
+# A sentence: where it comes from, seen from s_0; id of its document; 1 = from the paragraph of s_0, 0 = not,
+# None = it is s_0; how many of its tokens were cut; the predicted probability of label 1, None = none.
+TaskSentence = tuple[str, str, int | None, int, float | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSentence:
-    """A sentence of a paragraph pretraining example."""
-
-    source: str  # where the sentence comes from, relative to s_0, in words
-    document: str  # id of its document
-    label: int | None  # 1 = from the same paragraph as s_0, 0 = not; None = it is s_0 itself
-    cut: int = 0  # number of its tokens that were truncated
-    probability: float | None = None  # predicted probability of label 1, in [0, 1]; None = not predicted
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ParagraphExampleView:
-    """A paragraph pretraining example, which a notebook displays as the last value of a cell: a legend, then
-    a row for each sentence with its source, its label, its predicted probability if any sentence has one, and
-    its words."""
-
-    marked: MarkedTokens  # the tokens of the sequence, and which of them are masked
-    sentence: np.ndarray  # int (tokens,), index of each token's sentence, from 0
-    sentences: Sequence[TaskSentence]  # s_0 ... s_k
-    title: str  # headline (untrusted text)
-
-    def __repr__(self) -> str:
-        return f"ParagraphExampleView({len(self.marked.tokens)} tokens, {len(self.sentences)} sentences)"
-
-    def _repr_html_(self) -> str:
-        judged = any(sentence.probability is not None for sentence in self.sentences)
-        probability = ["probability"] if judged else []
-        columns = ["", "comes from", "label", *probability, "what the model reads", "tokens"]
-        rows = [self._row(number, judged) for number in range(len(self.sentences))]
-        table = table_html(columns, rows, text_columns=range(len(columns) - 1))
-        body = html.headline(self.title) + legend_of(mask_entries(self.marked)) + table
-        return html.view_html("packed", body, width=1100, style=TOKEN_STYLE)
-
-    def _row(self, number: int, judged: bool) -> list[str]:
-        sentence, positions = self.sentences[number], np.flatnonzero(self.sentence == number).tolist()
-        bar = "" if sentence.probability is None else html.share_bar(sentence.probability)
-        source = html.span(escaped(sentence.source), "white-space:nowrap")
-        return [
-            f"s<sub>{number}</sub>",
-            source + muted(f"<bdi>{escaped(html.shown_id(sentence.document))}</bdi>"),
-            _LABELS[sentence.label],
-            *([bar] if judged else []),
-            f'<div class="cdlm-text" dir="auto">{tokens_html(self.marked, positions)}</div>',
-            f"{len(positions):,}{muted(f'{sentence.cut:,}&nbsp;cut') if sentence.cut else ''}",
-        ]
+def example_html(
+    marked: MarkedTokens, sentence: np.ndarray, sentences: Sequence[TaskSentence], *, title: str
+) -> str:
+    """Return an example of pretraining as HTML: a legend, then a row for each sentence with its source, its
+    label, its predicted probability if any has one, and its words. `sentence`: int (tokens,), index of each
+    token's sentence; `title`: untrusted text."""
+    judged = any(probability is not None for *_, probability in sentences)
+    columns = ["", "comes from", "label", *(["probability"] * judged), "what the model reads", "tokens"]
+    rows = []
+    for number, (source, document, label, cut, probability) in enumerate(sentences):
+        positions = np.flatnonzero(sentence == number).tolist()
+        bar = "" if probability is None else html.share_bar(probability)
+        name = muted(f"<bdi>{escaped(html.shown_id(document))}</bdi>")
+        first = [f"s<sub>{number}</sub>", html.span(escaped(source), "white-space:nowrap") + name]
+        text = f'<div class="cdlm-text" dir="auto">{tokens_html(marked, positions)}</div>'
+        count = f"{len(positions):,}{muted(f'{cut:,}&nbsp;cut') if cut else ''}"
+        rows.append([*first, _LABELS[label], *([bar] * judged), text, count])
+    table = table_html(columns, rows, text_columns=range(len(columns) - 1))
+    body = html.headline(title) + legend_of(mask_entries(marked)) + table
+    return html.view_html("packed", body, width=1100, style=TOKEN_STYLE)
 
 
 # loss -> what its panel is called

@@ -6,20 +6,16 @@ import numpy as np
 import pytest
 from shown_reads import cells_of, plain, words_of
 
-from cdlm_lab.tasks.joint.paragraphs_view import (
-    ParagraphExampleView,
-    TaskSentence,
-    pretraining_losses_figure,
-)
+from cdlm_lab.tasks.joint.paragraphs_view import example_html, pretraining_losses_figure
 from cdlm_lab.views import packed
 
 # [CLS] a mill burned [SEP] nobody <was> hurt [SEP] the cup
 TASK_TOKENS = ["[CLS]", "a", "mill", "burned", "[SEP]", "nobody", "<was>", "hurt", "[SEP]", "the", "cup"]
 REPLACED = {2: "[MASK]", 6: "saw", 9: "the"}  # hidden, swapped, kept
 TASK_SENTENCES = [
-    TaskSentence(source="this paragraph", document="d1", label=None),
-    TaskSentence(source="same paragraph", document="d1", label=1, cut=1234),
-    TaskSentence(source="other document", document="<i>d2</i>", label=0),
+    ("this paragraph", "d1", None, 0, None),
+    ("same paragraph", "d1", 1, 1234, None),
+    ("other document", "<i>d2</i>", 0, 0, None),
 ]
 
 
@@ -34,8 +30,7 @@ def view(sentences=TASK_SENTENCES, numbers=(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2)):
         special=np.array([token.startswith("[") for token in TASK_TOKENS]),
         cross_document=np.zeros(len(TASK_TOKENS), dtype=bool),
     )
-    given = {"sentence": np.array(numbers), "sentences": sentences, "title": ""}
-    return ParagraphExampleView(marked=marked, **given)._repr_html_()
+    return example_html(marked, np.array(numbers), sentences, title="")
 
 
 def test_a_row_says_where_a_sentence_comes_from_what_it_is_and_what_is_read():
@@ -51,7 +46,7 @@ def test_a_row_says_where_a_sentence_comes_from_what_it_is_and_what_is_read():
     assert "<mark>the<i>=</i></mark>" in html, "kept"
     assert [plain(html).count(f"{words} (1)") for words in ("give back", "other word", "as it is")] == [1] * 3
     assert "probability" not in html
-    asked = [TaskSentence(source="", document="d", label=1, probability=p) for p in (0.62, 0.0)]
+    asked = [("", "d", 1, 0, probability) for probability in (0.62, 0.0)]
     judged = view([TASK_SENTENCES[0], *asked])
     assert [row[3] for row in cells_of(judged)] == ["", "62%", "0%"], "a model was asked"
     assert "probability" in judged
