@@ -440,6 +440,8 @@ class ParagraphOutput(ModelOutput):
     loss: Tensor | None = None  # (), the sum of both `parts`; None without labels
     logits: Tensor | None = None  # (batch, k, 2), of the candidates; 0 for absent ones
     parts: dict[str, Tensor] | None = None  # `mlm` and `mspp` -> (), without gradient; None without labels
+    # (batch,), summed cross entropy of an example's masked tokens; None with labels, or without masked tokens
+    nats: Tensor | None = None
 
 
 class ParagraphModel(_OnSentences, LongformerForMaskedLM):
@@ -483,12 +485,17 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
         the head's."""
         states = sentence_states(self.longformer, input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.head(front_states(states, starts, sentences=self.head.form.sentences), starts)
-        if labels is None:
+        if mlm_labels is None:
             return ParagraphOutput(logits=logits)
-        masked, candidates = mlm_labels != NOT_MASKED, (labels != NOT_MASKED).sum(1)  # (batch,)
+        masked = mlm_labels != NOT_MASKED
+        example = masked.nonzero()[:, 0]  # (n_masked,)
         of_tokens = word_losses(self.lm_head(states[masked]), mlm_labels[masked].long())  # (n_masked,)
+        if labels is None:
+            nats = of_tokens.new_zeros(len(masked)).index_add(0, example, of_tokens)
+            return ParagraphOutput(logits=logits, nats=nats)
+        candidates = (labels != NOT_MASKED).sum(1)  # (batch,)
         # weights each token by its example's candidates over its example's masked tokens
-        weight = (candidates / masked.sum(1).clamp(min=1))[masked.nonzero()[:, 0]]
+        weight = (candidates / masked.sum(1).clamp(min=1))[example]
         mlm = over_items(
             (of_tokens * weight).sum(), items=candidates.sum(), num_items_in_batch=num_items_in_batch
         )

@@ -21,11 +21,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-import torch
 from datasets import Dataset
 from pydantic import Field
 from sklearn.feature_extraction.text import TfidfVectorizer
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.cache import cache_folder
@@ -36,14 +34,12 @@ from cdlm_lab.data.splits import SPLITS, Split, split_named
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
 from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
-from cdlm_lab.encoders.precision import Precision, computing_in, precision_in_words
+from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples import cached_corpus
-from cdlm_lab.examples.collate import batches_by_length
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
-from cdlm_lab.progress import Progress
 from cdlm_lab.runs.corpora import (
     CACHE_FOLDER,
     SPLIT_SEEDS,
@@ -56,6 +52,7 @@ from cdlm_lab.runs.runs import (
     ModelRun,
     Scores,
     once,
+    outputs_by_length,
     read_arrays,
     report,
     train_small,
@@ -391,19 +388,10 @@ def answer_tasks(
     """Predictions for all examples, on the model's device; logits are float32 in every precision."""
     described = [examples.describe(number) for number in range(len(examples))]
     scores, losses = np.zeros((len(described), examples.layout.candidates)), np.zeros(len(described))
-    lengths = [len(one.input_ids) for one in described]
-    model.eval()
-    with (
-        Progress(total=len(described), desc=name, unit="example") as bar,
-        torch.no_grad(),
-        computing_in(precision, model.device),
-    ):
-        for rows in batches_by_length(lengths, [0] * len(lengths), batch_size):
-            batch = collate([described[row].inputs for row in rows])
-            logits, loss = _read(model, {key: value.to(model.device) for key, value in batch.items()})
-            scores[rows] = joint.scores_of(logits)
-            losses[rows] = loss.cpu().double().numpy()
-            bar.update(len(rows))
+    reading = {"batch_size": batch_size, "precision": precision, "name": name}
+    lengths, inputs = [len(one.input_ids) for one in described], [one.inputs for one in described]
+    for rows, _, output in outputs_by_length(model, inputs, collate, lengths=lengths, **reading):
+        scores[rows], losses[rows] = joint.scores_of(output.logits), output.nats.cpu().double().numpy()
     return ParagraphAnswers(
         documents=np.array([one.sentences[0].row for one in described]),
         kinds=np.array([[sentence.kind for sentence in one.sentences[1:]] for one in described]),
@@ -411,19 +399,6 @@ def answer_tasks(
         losses=losses,
         masked=np.array([(one.mlm_labels != NOT_MASKED).sum() for one in described], dtype=np.int64),
     )
-
-
-def _read(model: ParagraphModel, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits of the candidates, (batch, k, 2), and the MLM loss of each example summed over its masked
-    tokens, (batch,); `ParagraphModel.forward` returns only the mean."""
-    names = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-    states = joint.sentence_states(model.longformer, *(batch[name] for name in names))
-    fronts = joint.front_states(states, batch["starts"], sentences=model.head.form.sentences)
-    labels = batch["mlm_labels"]
-    row, place = (labels != NOT_MASKED).nonzero(as_tuple=True)
-    words = model.lm_head(states[row, place]).float()  # (n_masked, vocab)
-    each = torch.nn.functional.cross_entropy(words, labels[row, place], reduction="none")
-    return model.head(fronts, batch["starts"]), each.new_zeros(len(labels)).index_add(0, row, each)
 
 
 # ---- scores ----
