@@ -35,8 +35,9 @@ from cdlm_lab.examples.collate import Collate, batches_by_length
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.tasks.coreference import examples as mention_pairs
 from cdlm_lab.tasks.coreference.model import load_pair_scorer
-from cdlm_lab.tasks.joint.examples import CandidateExamples, EncodedCandidates, JointCollate
+from cdlm_lab.tasks.joint.examples import JointCollate
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model
+from cdlm_lab.tasks.joint.systems import examples_of
 
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 ORDERS = ("file", "length")
@@ -122,13 +123,7 @@ def candidate_task(given: argparse.Namespace) -> Task:
     """Return the task of scoring groups of candidate answers for storyworld's questions."""
     model, tokenizer = load_joint_model(given.encoder, head=HEAD)
     sets = list(read_storyworld_candidates("test", given.stories))
-    examples = CandidateExamples(
-        sets=sets,
-        encoded=EncodedCandidates(sets, tokenizer),
-        layout=HEAD.layout,
-        special=from_tokenizer(tokenizer),
-        shuffle=False,
-    )
+    examples = examples_of(sets, tokenizer, HEAD.layout, None)
     lengths = [examples.length_of(number) for number in range(min(given.items, len(examples)))]
     return Task(
         name="candidate groups",

@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerFast
 
 from cdlm_lab.data.records import (
-    CandidateSet,
     Cluster,
     CoreferenceDocument,
     Document,
@@ -56,11 +55,9 @@ from cdlm_lab.tasks.coreference.examples import (
     sampled_pairs,
 )
 from cdlm_lab.tasks.joint.examples import (
-    CandidateExamples,
-    ClaimExamples,
-    EncodedCandidates,
-    EncodedClaims,
+    EncodedTexts,
     JointCollate,
+    JointExamples,
     JointLayout,
     PairedClaimCollate,
 )
@@ -154,13 +151,8 @@ def claim(text: str, name: str) -> EvidencedClaim:
     return EvidencedClaim(id=name, text=text, evidence=(), label=None, group="g")
 
 
-def candidates(text: str, name: str) -> CandidateSet:
-    return CandidateSet(id=name, question=text, candidates=("w3",), correct=(True,))
-
-
 BY_ID = {
-    "claims": (EncodedClaims, claim),
-    "questions": (EncodedCandidates, candidates),
+    "records": (EncodedTexts, claim),
     "multihop questions": (EncodedQuestions, multihop),
     "documents": (EncodedDocuments, of_words),
 }
@@ -258,8 +250,8 @@ def of_sentences(marked: PreTrainedTokenizerFast) -> dict[str, Made]:
     )
     joint = {"layout": JointLayout(sentences=4, length=16), "special": special, "seed": 1}
     sets, claims = list(read_storyworld_candidates("dev", 3)), list(read_storyworld_claims("dev", 3))
-    candidates = CandidateExamples(sets=sets, encoded=EncodedCandidates(sets, marked), **joint)
-    evidence = ClaimExamples(claims=claims, encoded=EncodedClaims(claims, marked), **joint)
+    candidates = JointExamples(records=sets, encoded=EncodedTexts(sets, marked), **joint)
+    evidence = JointExamples(records=claims, encoded=EncodedTexts(claims, marked), **joint)
     documents = list(read_storyworld_tags("dev", 2))
     split = [split_long(one, pieces=lambda words: [1] * len(words), most=30) for one in documents]
     tags = sorted({tag for one in documents for sentence in one.sentences for tag in sentence.tags or ()})
@@ -368,7 +360,7 @@ ITEM_OF: dict[str, Callable[[Any, int], Any]] = {  # of an example: a pass has e
     "clusters": lambda examples, index: examples.describe(index).row,
     "paragraphs": paragraph_of,
     "candidates": lambda examples, index: examples.owner(index)[0],
-    "claims": lambda examples, index: examples.owner(index),
+    "claims": lambda examples, index: examples.owner(index)[0],
 }
 
 

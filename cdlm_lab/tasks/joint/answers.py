@@ -43,7 +43,7 @@ from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.tasks.joint import ranking
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis, diagnose
-from cdlm_lab.tasks.joint.examples import CandidateExamples
+from cdlm_lab.tasks.joint.examples import JointExamples
 from cdlm_lab.tasks.joint.model import JointHead, load_joint_model
 from cdlm_lab.tasks.joint.ranking import (
     ANSWER_SYSTEMS,
@@ -229,7 +229,7 @@ class AnswerRun(JointRun):
         again = [f"{split}_{RERANKED}" for split in HELD_OUT] if training.system.is_joint else []
         return *HELD_OUT, NO_QUESTION, *again
 
-    def judged(self, reader: Ranker, examples: CandidateExamples) -> float:
+    def judged(self, reader: Ranker, examples: JointExamples) -> float:
         """Mean average precision (MAP) of the model on these examples."""
         scored = ranking.score_examples(reader, examples, **self.settings.predicting)
         return mean_average_precision(scored.groups())

@@ -346,7 +346,7 @@ def _questions_in_words(split: AnswerSplit) -> str:
 
 def _share_cut(ranker: Ranker, sets: Sequence[CandidateSet]) -> float:
     examples = ranker.examples(sets[:LOOKED_AT])
-    lengths = [len(text) for one in examples.sets for text in examples.encoded[one.id][1:]]
+    lengths = [len(text) for one in examples.records for text in examples.encoded[one.id][1:]]
     return float((np.array(lengths) > ranker.model.head.form.length - 1).mean())
 
 

@@ -34,7 +34,7 @@ from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.items import UNTRAINED, items_of
 from cdlm_lab.runs.own import Lines, by_item, lines_of
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
-from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
+from cdlm_lab.tasks.joint.examples import JointExamples, JointLayout
 from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
 from cdlm_lab.tasks.joint.systems import JointRun, JointSettings
 from cdlm_lab.tasks.joint.verifying import (
@@ -229,10 +229,10 @@ class VerificationRun(JointRun):
         """All held-out sets."""
         return self.held_out
 
-    def judged(self, reader: Verifier, examples: ClaimExamples) -> float:
+    def judged(self, reader: Verifier, examples: JointExamples) -> float:
         """Label accuracy of the model on these examples."""
-        predictions = predict_verdicts(reader, examples.claims, examples=examples, **self.settings.predicting)
-        return float(predictions.right.mean())
+        form = {"examples": examples, **self.settings.predicting}
+        return float(predict_verdicts(reader, examples.records, **form).right.mean())
 
     def predict_set(self, loaded: Verifier, name: str, bar: str) -> ClaimPredictions:
         """Predict the labels of the claims of a set."""

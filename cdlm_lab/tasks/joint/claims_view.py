@@ -29,7 +29,7 @@ from cdlm_lab.tasks.joint.claims import (
     label_counts,
     own_texts,
 )
-from cdlm_lab.tasks.joint.examples import EncodedClaims
+from cdlm_lab.tasks.joint.examples import EncodedTexts
 from cdlm_lab.tasks.joint.verifying import (
     CLAIM_SYSTEMS,
     ClaimPredictions,
@@ -190,7 +190,7 @@ def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
             f"{len(claims):,} claims in {len({claim.group for claim in claims}):,} groups ({labels}); "
             f"{np.mean(evidence):.1f} sentences of evidence each, {evidence.count(0):,} claims without"
         )
-        encoded = EncodedClaims(claims[:LOOKED_AT], tokenizer)
+        encoded = EncodedTexts(claims[:LOOKED_AT], tokenizer)
         rows += [(name, text), (f"{name}: cut", _what_is_cut(encoded, run.settings.sentence_length))]
     never = [label for label, count in label_counts(run.claims["train"], run.labels).items() if not count]
     if never:
@@ -198,7 +198,7 @@ def claim_facts(run: VerificationRun) -> list[tuple[str, str]]:
     return rows
 
 
-def _what_is_cut(encoded: EncodedClaims, length: int) -> str:
+def _what_is_cut(encoded: EncodedTexts, length: int) -> str:
     sizes = np.array([len(pieces) for name in encoded for pieces in encoded[name]])
     lost = np.maximum(sizes - (length - 1), 0)
     if not lost.any():

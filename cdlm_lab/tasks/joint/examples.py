@@ -26,6 +26,7 @@ import torch
 
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import CandidateSet, EvidencedClaim
+from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED
@@ -161,32 +162,32 @@ def joint_sequence(
     )
 
 
-class EncodedCandidates(EncodedById[CandidateSet, list[np.ndarray]]):
-    """Mapping from question id to a list of int32 (pieces,): the question, then each candidate."""
+class EncodedTexts(EncodedById[CandidateSet | EvidencedClaim, list[np.ndarray]]):
+    """Mapping from the id of a question or claim to a list of int32 (pieces,): it, then each candidate or
+    sentence of evidence."""
 
-    def __init__(self, sets: Iterable[CandidateSet], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(sets, partial(_candidate_pieces, tokenizer=tokenizer), kind="questions")
-
-
-def _candidate_pieces(one: CandidateSet, tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
-    return encode_pieces([one.question, *one.candidates], tokenizer)
-
-
-class EncodedClaims(EncodedById[EvidencedClaim, list[np.ndarray]]):
-    """Mapping from claim id to a list of int32 (pieces,): the claim, then each piece of evidence."""
-
-    def __init__(self, claims: Iterable[EvidencedClaim], tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(claims, partial(_claim_pieces, tokenizer=tokenizer), kind="claims")
+    def __init__(
+        self, records: Iterable[CandidateSet | EvidencedClaim], tokenizer: PreTrainedTokenizerBase
+    ) -> None:
+        super().__init__(records, partial(_pieces, tokenizer=tokenizer), kind="records")
 
 
-def _claim_pieces(one: EvidencedClaim, tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
-    return encode_pieces([one.text, *one.evidence], tokenizer)
+def _pieces(one: CandidateSet | EvidencedClaim, tokenizer: PreTrainedTokenizerBase) -> list[np.ndarray]:
+    return encode_pieces(texts_of_record(one), tokenizer)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Sequences:
-    """Base class of the datasets of questions and of claims: order of the examples and their sequences."""
+class JointExamples:
+    """Map-style dataset of questions with groups of candidates, or of claims with their evidence; read it in
+    order, it is already shuffled.
 
+    `examples[i]` is a dict of `input_ids`, `token_type_ids`, `position_ids` int64 (tokens,), `starts` int64
+    (sentences,), as in `JointSequence`, and `labels`: of candidates int64 (sentences - 1,), 1 = right, 0 =
+    wrong, -100 = absent; of a claim int64 (), an index into CLAIM_LABELS, -100 = unknown. A claim without
+    evidence is read alone.
+    """
+
+    records: Sequence[CandidateSet | EvidencedClaim]
     encoded: Mapping[str, Sequence[np.ndarray]]  # by id; each is encoded when first needed
     layout: JointLayout
     special: SpecialTokens
@@ -195,10 +196,33 @@ class _Sequences:
     # True = another order in each pass, of questions, their candidates and groups, or of claims, whose
     # evidence stays in order; False = one by one, candidates in a `fixed_order` of the seed, for testing.
     shuffle: bool = True
+    _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of record, and in it
     _passes: Passes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        counts = []
+        for one in self.records:
+            is_claim = isinstance(one, EvidencedClaim)
+            if not is_claim and not one.candidates:
+                raise ValueError(f"question {one.id} has no candidates; leave it out")
+            counts.append(1 if is_claim else -(-len(one.candidates) // self.layout.candidates))
+        groups = [(number, group) for number, count in enumerate(counts) for group in range(count)]
+        object.__setattr__(self, "_groups", np.array(groups, dtype=np.int64))
+        form = {"seed": self.seed, "size": self.size, "shuffle": self.shuffle}
+        object.__setattr__(self, "_passes", Passes(items=len(groups), stream=_ITEMS, **form))
 
     def __len__(self) -> int:
         return len(self._passes)
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        number, members = self.owner(index)
+        one = self.records[number]
+        if isinstance(one, EvidencedClaim):
+            labels = np.array(NOT_MASKED if one.label is None else LABELS.index(one.label), dtype=np.int64)
+        else:
+            labels = np.full(self.layout.candidates, NOT_MASKED)
+            labels[: len(members)] = np.array(one.correct)[members]
+        return self.describe(index).inputs | {"labels": labels}
 
     def describe(self, index: int) -> JointSequence:
         """The sequence of one example, with the number of tokens truncated from it."""
@@ -210,48 +234,14 @@ class _Sequences:
         """Number of tokens of an example, for batches of similar lengths."""
         return sum(min(len(one) + 1, self.layout.length) for one in self._pieces(index))
 
-    def _pass_over(self, items: int) -> None:
-        passes = Passes(items=items, seed=self.seed, stream=_ITEMS, size=self.size, shuffle=self.shuffle)
-        object.__setattr__(self, "_passes", passes)
-
-    def _pieces(self, index: int) -> Sequence[np.ndarray]:
-        """Token ids of each sentence present, the question or claim first."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CandidateExamples(_Sequences):
-    """Map-style dataset of questions with groups of candidates; read it in order, it is already shuffled.
-
-    `examples[i]` is a dict of `input_ids`, `token_type_ids`, `position_ids` int64 (tokens,), `starts` int64
-    (sentences,), as in `JointSequence`, and `labels` int64 (sentences - 1,), 1 = right, 0 = wrong, -100 =
-    absent.
-    """
-
-    sets: Sequence[CandidateSet]
-    _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of set, and in it
-
-    def __post_init__(self) -> None:
-        for one in self.sets:
-            if not one.candidates:
-                raise ValueError(f"question {one.id} has no candidates; leave it out")
-        counts = [-(-len(one.candidates) // self.layout.candidates) for one in self.sets]
-        groups = [(number, group) for number, count in enumerate(counts) for group in range(count)]
-        object.__setattr__(self, "_groups", np.array(groups, dtype=np.int64))
-        self._pass_over(len(groups))
-
-    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        number, candidates = self.owner(index)
-        labels = np.full(self.layout.candidates, NOT_MASKED)
-        labels[: len(candidates)] = np.array(self.sets[number].correct)[candidates]
-        return self.describe(index).inputs | {"labels": labels}
-
     def owner(self, index: int) -> tuple[int, np.ndarray]:
-        """The number of an example's set, and int64 (at most k,) the numbers of its candidates in that set,
-        in the order of the sequence."""
+        """The number of an example's record, and int64 (at most k,) the numbers of its candidates or pieces
+        of evidence, in the order of the sequence."""
         epoch, item = self._passes.item(index)
         number, group = self._groups[item].tolist()
-        one = self.sets[number]
+        one = self.records[number]
+        if isinstance(one, EvidencedClaim):
+            return number, np.arange(min(len(one.evidence), self.layout.candidates))
         if self.shuffle:
             order = self._passes.generator(_CANDIDATES, epoch, number).permutation(len(one.candidates))
         else:
@@ -259,35 +249,10 @@ class CandidateExamples(_Sequences):
         return number, chunks(order, k=self.layout.candidates)[group]
 
     def _pieces(self, index: int) -> list[np.ndarray]:
-        number, candidates = self.owner(index)
-        encoded = self.encoded[self.sets[number].id]
-        return [encoded[0], *(encoded[1 + candidate] for candidate in candidates)]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClaimExamples(_Sequences):
-    """Map-style dataset of claims with their evidence; read it in order, it is already shuffled.
-
-    `examples[i]` is a dict of the inputs of a `JointSequence` and of `labels` int64 (), an index into
-    `data.claims.LABELS`, -100 = unknown. A claim without evidence is read alone.
-    """
-
-    claims: Sequence[EvidencedClaim]
-
-    def __post_init__(self) -> None:
-        self._pass_over(len(self.claims))
-
-    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        label = self.claims[self.owner(index)].label
-        labels = np.array(NOT_MASKED if label is None else LABELS.index(label), dtype=np.int64)
-        return self.describe(index).inputs | {"labels": labels}
-
-    def owner(self, index: int) -> int:
-        """The number of an example's claim."""
-        return self._passes.item(index)[1]
-
-    def _pieces(self, index: int) -> Sequence[np.ndarray]:
-        return self.encoded[self.claims[self.owner(index)].id][: self.layout.sentences]
+        """Token ids of each sentence present, the question or claim first."""
+        number, members = self.owner(index)
+        encoded = self.encoded[self.records[number].id]
+        return [encoded[0], *(encoded[1 + member] for member in members)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +282,7 @@ class JointCollate:
 
 @dataclass(frozen=True, slots=True)
 class PairedClaimCollate:
-    """Splits the examples of `ClaimExamples` into pairs of the claim and one piece of evidence, each a row by
+    """Splits the examples of claims into pairs of the claim and one piece of evidence, each a row by
     itself, for a model that reads them one at a time and pools them."""
 
     pad_token_id: int  # padding of `input_ids`

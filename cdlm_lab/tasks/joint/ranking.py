@@ -16,13 +16,12 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.runs.runs import System, outputs_by_length, write_rows
 from cdlm_lab.tasks.joint import examples as candidates
 from cdlm_lab.tasks.joint.diagnosis import ABSENT
-from cdlm_lab.tasks.joint.examples import CandidateExamples, fixed_order
+from cdlm_lab.tasks.joint.examples import JointExamples, fixed_order
 from cdlm_lab.tasks.joint.model import JointModel, scores_of
-from cdlm_lab.tasks.joint.systems import drawn_for
+from cdlm_lab.tasks.joint.systems import examples_of
 from cdlm_lab.training.config import TrainingConfig
 
 PAIRWISE, RANDOM = "pairwise", "random"
@@ -69,16 +68,9 @@ class Ranker:
 
     def examples(
         self, sets: Sequence[CandidateSet], *, config: TrainingConfig | None = None
-    ) -> CandidateExamples:
-        """Groups of candidates: with a training `config`, shuffled anew in each epoch; otherwise each
-        candidate once, in a fixed order that is independent of the labels."""
-        return CandidateExamples(
-            sets=sets,
-            encoded=candidates.EncodedCandidates(sets, self.tokenizer),
-            layout=self.model.head.form.layout,
-            special=from_tokenizer(self.tokenizer),
-            **drawn_for(config),
-        )
+    ) -> JointExamples:
+        """Groups of candidates: for training with `config`, else each candidate once, in a fixed order."""
+        return examples_of(sets, self.tokenizer, self.model.head.form.layout, config)
 
     @property
     def collate(self) -> candidates.JointCollate:
@@ -147,16 +139,16 @@ def score_answers(
     return AnswerPredictions(sets=sets, scores=scores)
 
 
-def score_examples(ranker: Ranker, examples: CandidateExamples, **reading: Any) -> AnswerPredictions:
+def score_examples(ranker: Ranker, examples: JointExamples, **reading: Any) -> AnswerPredictions:
     """Score the candidates of examples; these must be unshuffled, with each candidate once."""
-    scores = [np.full(len(one.candidates), np.nan) for one in examples.sets]
+    scores = [np.full(len(one.candidates), np.nan) for one in examples.records]
     outputs = outputs_by_length(ranker.model, examples, ranker.collate, unit="group", **reading)
     for numbers, _, output in outputs:
         rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k); pairwise models have k = 1
         for row, number in zip(rows, numbers, strict=True):
             question, members = examples.owner(number)
             scores[question][members] = row[: len(members)]
-    return AnswerPredictions(sets=examples.sets, scores=scores)
+    return AnswerPredictions(sets=examples.records, scores=scores)
 
 
 def rerank_answers(ranker: Ranker, pairwise: AnswerPredictions, **reading: Any) -> AnswerPredictions:

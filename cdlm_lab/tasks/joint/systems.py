@@ -10,14 +10,17 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import entries
 from cdlm_lab.data.text_profile import Record
 from cdlm_lab.encoders.checkpoint import named_faults
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, MODEL_FOLDER
+from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.parameters import RUN_FILE, ParameterError, settings
 from cdlm_lab.runs.report import ASIDE
 from cdlm_lab.runs.runs import EpochSettings, SystemRun, Training
+from cdlm_lab.tasks.joint.examples import EncodedTexts, JointExamples, JointLayout
 from cdlm_lab.tasks.joint.model import JointModel, paragraph_head
 from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import TrainingJob
@@ -130,11 +133,19 @@ def labels_of_head(folder: Path) -> int:
         return int(values[JointModel.head_entry]["labels"])
 
 
-def drawn_for(config: TrainingConfig | None) -> dict[str, Any]:
-    """Sampling arguments for a training; None = each example once, in order."""
-    if config is None:
-        return {"shuffle": False, "size": None, "seed": 0}
-    return {"shuffle": True, "size": config.steps * config.batch_size, "seed": config.seed}
+def examples_of(
+    records: Sequence[Record],
+    tokenizer: PreTrainedTokenizerBase,
+    layout: JointLayout,
+    config: TrainingConfig | None,
+) -> JointExamples:
+    """Examples of questions or claims: with a training `config`, shuffled anew in each epoch; otherwise each
+    once, in a fixed order that is independent of the labels."""
+    drawn: dict[str, Any] = {"shuffle": False, "size": None, "seed": 0}
+    if config:
+        drawn = {"shuffle": True, "size": config.steps * config.batch_size, "seed": config.seed}
+    form = {"layout": layout, "special": from_tokenizer(tokenizer)}
+    return JointExamples(records=records, encoded=EncodedTexts(records, tokenizer), **form, **drawn)
 
 
 def paragraph_checkpoint(given: str, *, head: str) -> str:

@@ -14,14 +14,13 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.tasks.joint import examples as candidates
-from cdlm_lab.tasks.joint.examples import ClaimExamples, JointLayout
+from cdlm_lab.tasks.joint.examples import JointExamples, JointLayout
 from cdlm_lab.tasks.joint.model import POOLINGS, JointModel, PooledPairs
-from cdlm_lab.tasks.joint.systems import drawn_for
+from cdlm_lab.tasks.joint.systems import examples_of
 from cdlm_lab.training.config import TrainingConfig
 
 LEFT_OUT = "share in the verdict: by how much its label falls without the sentence"
@@ -90,17 +89,11 @@ class Verifier:
 
     def examples(
         self, claims: Sequence[EvidencedClaim], *, config: TrainingConfig | None = None
-    ) -> ClaimExamples:
-        """With a training `config`, its shuffled examples; otherwise each claim once, in order."""
+    ) -> JointExamples:
+        """The claims: for training with `config`, else each once, in order."""
         if not self.system.reads_evidence:
             claims = [replace(claim, evidence=()) for claim in claims]
-        return ClaimExamples(
-            claims=claims,
-            encoded=candidates.EncodedClaims(claims, self.tokenizer),
-            layout=self.layout,
-            special=from_tokenizer(self.tokenizer),
-            **drawn_for(config),
-        )
+        return examples_of(claims, self.tokenizer, self.layout, config)
 
     @property
     def collate(self) -> candidates.JointCollate | candidates.PairedClaimCollate:
@@ -141,7 +134,7 @@ def predict_verdicts(
     verifier: Verifier,
     claims: Sequence[EvidencedClaim],
     *,
-    examples: ClaimExamples | None = None,
+    examples: JointExamples | None = None,
     **reading: Any,
 ) -> ClaimPredictions:
     """Label all claims. `examples`: made of these; `reading`: batch size, precision, name beside a bar."""
@@ -191,12 +184,12 @@ def evidence_shares(
     return [tuple(row[:count]) for row, count in zip(kept.values.clip(0, 1).tolist(), counts, strict=True)]
 
 
-def _shares(verifier: Verifier, examples: ClaimExamples, number: int, precision: Precision) -> np.ndarray:
+def _shares(verifier: Verifier, examples: JointExamples, number: int, precision: Precision) -> np.ndarray:
     """The shares of the sentences of one claim, as far as they are read."""
     reading = {"collate": verifier.collate, "precision": precision}
     if verifier.system.pairwise:
         return runs.output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
-    pieces = examples.encoded[examples.claims[number].id][: verifier.layout.sentences]
+    pieces = examples.encoded[examples.records[number].id][: verifier.layout.sentences]
     absent = [None] * (verifier.layout.sentences - len(pieces))
     form = {"layout": verifier.layout, "special": examples.special}
     rows = []

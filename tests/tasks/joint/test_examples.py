@@ -16,11 +16,9 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens, encode_pieces
 from cdlm_lab.tasks.joint import examples as candidate_examples
 from cdlm_lab.tasks.joint.examples import (
-    CandidateExamples,
-    ClaimExamples,
-    EncodedCandidates,
-    EncodedClaims,
+    EncodedTexts,
     JointCollate,
+    JointExamples,
     JointLayout,
     PairedClaimCollate,
     cascade_scores,
@@ -194,9 +192,9 @@ def test_texts_are_tokenised_one_by_one_the_question_or_claim_first(tokenizer):
     assert result[3][-1] == first + 3
     assert {ids.dtype for ids in result} == {np.dtype(np.int32)}
     assert encode_pieces([], tokenizer) == []
-    of_question = EncodedCandidates([question("w2", "w3", "w4 w5")], tokenizer)["w2"]
+    of_question = EncodedTexts([question("w2", "w3", "w4 w5")], tokenizer)["w2"]
     assert [in_words(ids, tokenizer) for ids in of_question] == ["w1 w2", "w3", "w4 w5"]
-    of_claim = EncodedClaims([claim("c", "w6", "w7", "w8 w9")], tokenizer)["c"]
+    of_claim = EncodedTexts([claim("c", "w6", "w7", "w8 w9")], tokenizer)["c"]
     assert [in_words(ids, tokenizer) for ids in of_claim] == ["w6", "w7", "w8 w9"]
 
 
@@ -216,25 +214,25 @@ CLAIMS = [
 
 @pytest.fixture
 def make(tokenizer, special):
-    def _make(**settings) -> CandidateExamples:
-        settings = {"sets": SETS, "layout": FOUR, "shuffle": False, **settings}
-        encoded = EncodedCandidates(settings["sets"], tokenizer)
-        return CandidateExamples(encoded=encoded, special=special, **settings)
+    def _make(**settings) -> JointExamples:
+        settings = {"records": SETS, "layout": FOUR, "shuffle": False, **settings}
+        encoded = EncodedTexts(settings["records"], tokenizer)
+        return JointExamples(encoded=encoded, special=special, **settings)
 
     return _make
 
 
 @pytest.fixture
-def claims(tokenizer, special) -> ClaimExamples:
-    encoded = EncodedClaims(CLAIMS, tokenizer)
-    return ClaimExamples(claims=CLAIMS, encoded=encoded, layout=FOUR, special=special, shuffle=False)
+def claims(tokenizer, special) -> JointExamples:
+    encoded = EncodedTexts(CLAIMS, tokenizer)
+    return JointExamples(records=CLAIMS, encoded=encoded, layout=FOUR, special=special, shuffle=False)
 
 
-def owners(examples: CandidateExamples, start: int, stop: int) -> list[tuple[int, list[int]]]:
+def owners(examples: JointExamples, start: int, stop: int) -> list[tuple[int, list[int]]]:
     return [(number, group.tolist()) for number, group in map(examples.owner, range(start, stop))]
 
 
-def sizes(examples: CandidateExamples) -> list[int]:
+def sizes(examples: JointExamples) -> list[int]:
     return [len(group) for _, group in owners(examples, 0, len(examples))]
 
 
@@ -243,7 +241,7 @@ def same(first: dict, second: dict) -> bool:
 
 
 def test_an_example_by_hand(make, tokenizer):
-    one = make(sets=[question("w104", "w30", "w31 w32 w33 w34", right=(1,))])[0]
+    one = make(records=[question("w104", "w30", "w31 w32 w33 w34", right=(1,))])[0]
     order = fixed_order(["w30", "w31 w32 w33 w34"], key="w104").tolist()
     assert order == [1, 0], "so that the candidates stand in another order than in the set"
     assert in_words(one.pop("input_ids"), tokenizer) == "[CLS] w1 w104 [SEP] w31 w32 w33 [SEP] w30"
@@ -273,7 +271,7 @@ def test_labels_and_the_order_of_the_file_do_not_decide_the_order_for_testing(ma
     one = SETS[0]
     other = replace(one, correct=tuple(not right for right in one.correct))
     turned = replace(one, candidates=one.candidates[::-1], correct=one.correct[::-1])
-    plain, flipped, reversed_ = (make(sets=[each]) for each in (one, other, turned))
+    plain, flipped, reversed_ = (make(records=[each]) for each in (one, other, turned))
     for index in range(2):
         ids = plain[index]["input_ids"].tolist()
         assert ids == flipped[index]["input_ids"].tolist() == reversed_[index]["input_ids"].tolist()
@@ -334,7 +332,7 @@ def test_a_pair_is_what_the_claim_is_with_that_evidence_alone(claims, tokenizer,
         for number, evidence in enumerate(claim.evidence[:3] or ("",))
     ]
     layout = JointLayout(sentences=2, length=4, positions=positions)
-    narrow = replace(claims, claims=alone, encoded=EncodedClaims(alone, tokenizer), layout=layout)
+    narrow = replace(claims, records=alone, encoded=EncodedTexts(alone, tokenizer), layout=layout)
     pairs = PairedClaimCollate(0, wide.layout)([wide[index] for index in range(4)])
     expected = JointCollate(0)([narrow[index] for index in range(len(narrow))])
     rows = torch.arange(len(alone)) != 2  # of claim b, which has no evidence: there it has a blank one
