@@ -19,6 +19,7 @@ from typing import Any
 
 import pandas as pd
 
+from cdlm_lab.data.cache import STORYWORLD
 from cdlm_lab.encoders.model_folder import PREFIX
 from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.parameters import ParameterError, names_in
@@ -31,7 +32,7 @@ from cdlm_lab.results.reports import (
     NamedReport,
     ReportFolder,
 )
-from cdlm_lab.runs.identity import FREE, STORYWORLD
+from cdlm_lab.runs.identity import FREE
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference.experiment import SYSTEM
 from cdlm_lab.views.tables import SystemRow
