@@ -82,16 +82,30 @@ def checked_items(table: pd.DataFrame) -> pd.DataFrame:
 
 def write_items(table: pd.DataFrame, file: Path) -> None:
     """Write the table as Parquet, atomically; texts that repeat are stored once."""
-    packed = checked_items(table).astype(dict.fromkeys(_TEXTS, "category"))
-    with replaced_file(file, binary=True) as opened:
-        packed.to_parquet(opened, index=False, compression="zstd")
+    write_frame(checked_items(table).astype(dict.fromkeys(_TEXTS, "category")), file)
 
 
 def read_items(file: Path) -> pd.DataFrame:
     """Read what `write_items` wrote. Raises DataError if it is no table of items."""
+    table = read_frame(file)
     try:
-        return checked_items(pd.read_parquet(file))
-    except FileNotFoundError:
-        raise DataError(file, "no such file", "run the experiment again, which writes its items") from None
-    except (ValueError, OSError) as error:
+        return checked_items(table)
+    except ValueError as error:
         raise DataError(file, f"not a table of items: {error}", "restore the file, or run again") from None
+
+
+def write_frame(frame: pd.DataFrame, file: Path) -> None:
+    """Write a table as Parquet, atomically; its folder is created if it does not exist."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replaced_file(file, binary=True) as opened:
+        frame.to_parquet(opened, index=False, compression="zstd")
+
+
+def read_frame(file: Path) -> pd.DataFrame:
+    """Read what `write_frame` wrote. Raises DataError if it is no table."""
+    try:
+        return pd.read_parquet(file)
+    except FileNotFoundError:
+        raise DataError(file, "no such file", "run the experiment again, which writes it") from None
+    except (ValueError, OSError) as error:
+        raise DataError(file, f"not a Parquet table: {error}", "delete the file and run again") from None

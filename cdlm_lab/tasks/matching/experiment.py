@@ -33,6 +33,7 @@ from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.identity import Inputs
+from cdlm_lab.runs.items import read_frame
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.matching import systems as matching
@@ -250,7 +251,7 @@ class MatchingRun(SystemRun):
         *("sentence_encoder", "word_vectors", "hidden_size"),
         *("most_sentences", "most_words", "max_length", "window"),
     )
-    SUFFIX: ClassVar[str] = ".npz"
+    SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "pairs"
 
     settings: Settings
@@ -379,7 +380,7 @@ class MatchingRun(SystemRun):
 
     def read_predictions(self, file: Path, name: str) -> MatchPredictions:
         """Read the predictions for the pairs of a split."""
-        return MatchPredictions.load(file)
+        return MatchPredictions.of_frame(read_frame(file))
 
 
 def prepare(given: Settings) -> MatchingRun:

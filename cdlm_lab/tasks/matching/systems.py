@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from pydantic import Field
 from scipy.sparse import csr_matrix
@@ -32,6 +33,7 @@ from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.tokens import FIRST_WORD, Vocabulary, from_tokenizer
 from cdlm_lab.parameters import settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.items import write_frame
 from cdlm_lab.tasks.matching import examples as pair_examples
 from cdlm_lab.tasks.matching import model as matching
 
@@ -167,24 +169,20 @@ class MatchPredictions:
         """bool (pairs,), True = predicted to belong together (probability above 0.5)."""
         return self.probabilities > 0.5
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a pair: its probability, and a list of scores for each alignment."""
+        return pd.DataFrame({"probability": self.probabilities, **self.alignments})
+
     def save(self, file: Path) -> None:
-        """Write `.npz`, atomically."""
-        arrays = {"probabilities": self.probabilities}
-        for name, scores in self.alignments.items():
-            arrays[f"{name}/scores"] = np.concatenate(scores)
-            arrays[f"{name}/sentences"] = np.array([len(one) for one in scores])
-        runs.write_arrays(file, arrays)
+        """Write the frame, atomically."""
+        write_frame(self.frame, file)
 
     @classmethod
-    def load(cls, file: Path) -> MatchPredictions:
-        """Read what `save` wrote."""
-        arrays = runs.read_arrays(file)
-        names = [name.removesuffix("/scores") for name in arrays if name.endswith("/scores")]
-        alignments = {
-            name: np.split(arrays[f"{name}/scores"], arrays[f"{name}/sentences"].cumsum()[:-1])
-            for name in names
-        }
-        return cls(probabilities=arrays["probabilities"], alignments=alignments)
+    def of_frame(cls, frame: pd.DataFrame) -> MatchPredictions:
+        """The predictions of this `frame`."""
+        alignments = {name: list(frame[name]) for name in frame if name != "probability"}
+        return cls(probabilities=frame["probability"].to_numpy(), alignments=alignments)
 
 
 @dataclass(frozen=True, kw_only=True)

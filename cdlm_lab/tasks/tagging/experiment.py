@@ -35,6 +35,7 @@ from cdlm_lab.metrics.significance import compare_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
 from cdlm_lab.progress import tracked
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.items import read_frame
 from cdlm_lab.runs.runs import once, predict, report, train, train_small
 from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.tagging import tf_idf
@@ -210,7 +211,7 @@ class TaggingRun(runs.SystemRun):
         *("encoder", "small_encoder", "layers", "most_tokens"),
         *("occurrences", "context_encoder", "context_order", "hidden_size"),
     )
-    SUFFIX: ClassVar[str] = ".npz"
+    SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "sentences"
 
     settings: Settings
@@ -358,7 +359,7 @@ class TaggingRun(runs.SystemRun):
     def read_predictions(self, file: Path, name: str) -> TagPredictions:
         """Read the predicted tags of a split."""
         training = next(one for one in self.trainings if self.folder_of(one) == file.parent)
-        return TagPredictions.load(file, examples=self.examples(training)[name])
+        return TagPredictions.of_frame(read_frame(file), examples=self.examples(training)[name])
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:

@@ -12,6 +12,7 @@ from typing import Literal
 from weakref import WeakSet
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -25,13 +26,8 @@ from cdlm_lab.encoders.model_folder import CONFIG_FILE
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.progress import Progress
-from cdlm_lab.runs.runs import (
-    System,
-    chosen_systems,
-    output_of,
-    read_arrays,
-    write_arrays,
-)
+from cdlm_lab.runs.items import write_frame
+from cdlm_lab.runs.runs import System, chosen_systems, output_of
 from cdlm_lab.tasks.tagging import model as models
 from cdlm_lab.tasks.tagging.examples import (
     SplitDocument,
@@ -149,15 +145,21 @@ class TagPredictions:
         every = (self.examples[number] for number in range(len(self.examples)))
         return np.concatenate([np.where(one.places[..., 0] >= 0, one.buckets, -1) for one in every])
 
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a word: the index of its tag and, if it attends to occurrences, their weights."""
+        weights = {} if self.weights is None else {"weights": [*self.weights]}
+        return pd.DataFrame({"tag": self.tags, **weights})
+
     def save(self, file: Path) -> None:
-        """Write `.npz`, atomically."""
-        write_arrays(file, {"tags": self.tags} | ({} if self.weights is None else {"weights": self.weights}))
+        """Write the frame, atomically."""
+        write_frame(self.frame, file)
 
     @classmethod
-    def load(cls, file: Path, *, examples: TagExamples) -> TagPredictions:
-        """Read what `save` wrote."""
-        arrays = read_arrays(file)
-        return cls(examples=examples, tags=arrays["tags"], weights=arrays.get("weights"))
+    def of_frame(cls, frame: pd.DataFrame, *, examples: TagExamples) -> TagPredictions:
+        """The predictions of this `frame`."""
+        weights = np.stack(frame["weights"].to_list()) if "weights" in frame else None
+        return cls(examples=examples, tags=frame["tag"].to_numpy(), weights=weights)
 
 
 # ---- from a system to a tagger ----

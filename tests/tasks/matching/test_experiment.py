@@ -66,7 +66,7 @@ def test_what_is_finished_is_not_trained_again(matched: MatchingRun, monkeypatch
     again = experiment.predict(matched)["gru-han", 1]["test"]
     assert file.is_file()
     assert again.probabilities.tolist() == before["gru-han", 1]["test"].probabilities.tolist()
-    aside = [(model, matched.folder / "aside"), (file, matched.folder / "aside.npz")]
+    aside = [(model, matched.folder / "aside"), (file, matched.folder / "aside.parquet")]
     for path, place in aside:
         path.rename(place)
     with pytest.raises(TypeError):

@@ -11,6 +11,7 @@ from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.examples.tokens import Vocabulary
+from cdlm_lab.runs.items import read_frame, write_frame
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.experiment import Settings as MatchingSettings
@@ -131,8 +132,8 @@ def test_words_are_those_of_an_encoder_of_a_file_or_of_the_training_documents(pa
 def test_predictions_come_back_from_disk(tmp_path: Path) -> None:
     scores = [np.array([0.25, 0.5]), np.array([1.0]), np.array([0.1, 0.2, 0.3])]
     saved = MatchPredictions(probabilities=np.array([0.1, 0.5, 0.9]), alignments={"cosine": scores})
-    saved.save(tmp_path / "new" / "test.npz")
-    again = MatchPredictions.load(tmp_path / "new" / "test.npz")
+    write_frame(saved.frame, tmp_path / "new" / "test.parquet")
+    again = MatchPredictions.of_frame(read_frame(tmp_path / "new" / "test.parquet"))
     assert again.probabilities.tolist() == [0.1, 0.5, 0.9]
     assert [one.tolist() for one in again.alignments["cosine"]] == [one.tolist() for one in scores]
     assert again.decisions.tolist() == [False, False, True]

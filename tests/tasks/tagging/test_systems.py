@@ -9,6 +9,7 @@ from tagging_runs import tagged
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import tag_set
 from cdlm_lab.encoders.frozen import ENDS
+from cdlm_lab.runs.items import read_frame, write_frame
 from cdlm_lab.tasks.tagging.examples import TagExamples, split_long
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, Tagger, Taggers, TaggerSettings, TagPredictions
 from cdlm_lab.training.checkpoints import save_model
@@ -156,12 +157,12 @@ def test_buckets_say_how_far_occurrences_are() -> None:
 
 @pytest.mark.parametrize("most", [0, 2])
 def test_predictions_come_back_from_disk(tmp_path: Path, most: int) -> None:
-    predictions, file = predicted(PREDICTED, most=most), tmp_path / "new" / "dev.npz"
-    predictions.save(file)
-    again = TagPredictions.load(file, examples=predictions.examples)
+    predictions, file = predicted(PREDICTED, most=most), tmp_path / "new" / "dev.parquet"
+    write_frame(predictions.frame, file)
+    again = TagPredictions.of_frame(read_frame(file), examples=predictions.examples)
     assert again.tags.dtype == np.int16
     assert again.weights is None if not most else again.weights.dtype == np.float16
     np.testing.assert_array_equal(again.tags, predictions.tags)
     np.testing.assert_array_equal(again.weights, predictions.weights)
     assert again.predicted() == predictions.predicted()
-    assert [path.name for path in file.parent.iterdir()] == ["dev.npz"]
+    assert [path.name for path in file.parent.iterdir()] == ["dev.parquet"]
