@@ -11,7 +11,8 @@ of scores, intervals and tests comes from this table, by `cdlm_lab.runs.evaluati
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ def items_of(
     group: str = "",
 ) -> pd.DataFrame:
     """The rows of one system with one seed on one split. `values`: base metric -> (items,) values, whose mean
-    is the score, or a pair of (items,) sums, num and den; `clusters`: of each item, None = each is its own."""
-    names = [str(one) for one in items]
+    is the score, or a pair of (items,) sums, num and den; `items`: their names, which are told `apart`;
+    `clusters`: of each item, None = each is its own."""
+    names = apart(items)
     of_items = names if clusters is None else [str(one) for one in clusters]
     parts = []
     for metric, given in values.items():
@@ -56,6 +58,20 @@ def items_of(
             ).assign(system=system, seed=seed, split=split, group=group, metric=metric)
         )
     return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+
+
+def apart(names: Iterable[Any]) -> list[str]:
+    """The names as text, each repeated one with its number.
+
+    >>> apart(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
+    """
+    seen: Counter[str] = Counter()
+    told = []
+    for name in map(str, names):
+        seen[name] += 1
+        told.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
+    return told
 
 
 def checked_items(table: pd.DataFrame) -> pd.DataFrame:

@@ -35,13 +35,15 @@ def add_predictions(
         run: finished; its table of items is read from its folder.
         file: lines of JSON, one for each item of the split, in any order.
         name: of the system in the tables; none of the run may have it.
-        split: what was predicted.
+        split: what was predicted; of no account where the run has no splits.
 
     Returns all rows of the run on this split and those of the new system, and its comparisons with each system
     of the run by the measures that the run plans to compare. Raises DataError, with file and line, if a line
     cannot be read, an item is missing, not known or given twice; ParameterError for a name that is taken.
     """
     items = read_items(items_file(run.folder / "report.json"))
+    if {*items["split"]} == {""}:
+        split = ""
     items = items[items["split"] == split]
     systems = [*items["system"].unique()]
     if not systems:

@@ -16,7 +16,6 @@ from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import made
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.scoring import count_tests
 from cdlm_lab.tasks.joint.model import (
     JointHead,
     load_joint_model,
@@ -52,17 +51,6 @@ def test_it_is_saved_when_due_and_not_before(tmp_path: Path, monkeypatch: pytest
     with KeptNumbers(None, (2,)) as numbers:
         numbers.values[:] = 1
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"], "without a file nothing is kept"
-
-
-def test_counts_are_tested_system_by_system_and_p_is_corrected_for_all_of_them():
-    """Of four clusters (right, all): the first system has all, the second half, the third what the first."""
-    whole, half = np.array([[2, 2]] * 4), np.array([[1, 2]] * 4)
-    counts = {("a", "test"): [whole], ("b", "test"): [half], ("c", "test"): [whole]}
-    form = {"statistic": lambda sums: sums[..., 0] / sums[..., 1], "measure": "share"}
-    first, second = count_tests([("a", "b"), ("a", "c")], counts, **form)
-    assert (first["a"], first["b"], first["measure"], first["clusters"]) == ("a", "b", "share", 4)
-    assert (first["difference"], second["difference"]) == (0.5, 0)
-    assert (first["p_holm"], second["p_holm"]) == (min(1, 2 * first["p"]), 1)
 
 
 REMEDY = "give a run folder of notebook 08 that was pretrained with ie_k, or leave out its systems"

@@ -1,31 +1,33 @@
 """Scores of clusterings of the same mentions, beside baselines and the clusters of other runs.
 
-Intervals and tests resample topics; topics that share a cluster, of the key or of any system, stay together.
+Topics are what intervals and tests take as independent; those that share a cluster, of the key or of one of
+the two systems that are compared, count as one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import astuple
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cdlm_lab.data.convert.conll import write_conll
 from cdlm_lab.data.files import read_text
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
-from cdlm_lab.metrics.significance import compare, percentile_interval, resampled_sums
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.runs.scoring import with_p_holm
+from cdlm_lab.runs.evaluation import Measure
+from cdlm_lab.runs.items import items_of
 from cdlm_lab.tasks.coreference import metrics
 from cdlm_lab.tasks.coreference.clustering import clusters_of
 from cdlm_lab.tasks.coreference.examples import MentionGroup
 
 Clusters = Sequence[Sequence[tuple[str, int, int]]]  # each a list of mentions: document, start, end
 BASELINES = ("singletons", "one cluster", "same head word")
-RESAMPLES = 10_000
 
 
 # ---- scores and the report ----
@@ -58,53 +60,45 @@ def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) 
     return {name: clusters_of(places, of_all) for name, of_all in zip(BASELINES, labels, strict=True)}
 
 
-def coreference_scores(
+def measures() -> tuple[Measure, ...]:
+    """Recall, precision and F1 of MUC, B-cubed, CEAFe and LEA, and CoNLL's means of the first three; `n` of
+    CoNLL F1 is the number of topics that are scored together."""
+    of = {}
+    for name in (*metrics.CONLL, "lea"):
+        recall, precision = (Measure(f"{name}/{part}") for part in metrics.SCORE_PARTS[:2])
+        of[name] = recall, precision, Measure(f"{name}/f1", "f1", of=(precision.name, recall.name))
+    means = zip(*(of[name] for name in metrics.CONLL), strict=True)
+    conll = [
+        Measure(f"conll/{part}", "mean", of=of_three, counts="topics")
+        for part, of_three in zip(metrics.SCORE_PARTS, means, strict=True)
+    ]
+    return (*chain.from_iterable(of.values()), *conll)
+
+
+def items_of_clusters(
     key: Clusters,
-    responses: Mapping[str, Clusters],
+    responses: Mapping[tuple[str, int], Clusters],
     *,
+    groups: Sequence[MentionGroup],
     topic_of: Mapping[str, str],
-    singletons: bool = True,
-    seed: int = 0,
-    columns: Mapping[str, str] | None = None,
-) -> tuple[list[Score], list[dict[str, Any]]]:
-    """Scores of systems that cluster the same mentions, and tests of the first system against each other one.
-
-    Args:
-        topic_of: topic of each document.
-        columns: further columns of all rows.
-
-    Returns:
-        Rows of `muc/recall`, `conll/f1` and so on; the CoNLL F1 has its 95% interval, the number of topics
-        (n) and, on test, its p. And a row for each test of the CoNLL F1, `p_holm` corrected for all of them.
-    """
-    columns = columns or {}
-    topic = metrics.joined_topics(key, *responses.values(), topic=lambda place: topic_of[place[0]])
-    units = {
-        name: list(metrics.parts_by_topic(key, response, topic=topic, singletons=singletons).values())
-        for name, response in responses.items()
-    }
-    first, *others = units
-    counts = {name: metrics.count_table(parts) for name, parts in units.items()}
-    tests = []
-    for other in others:
-        compared = compare(counts[first], counts[other], metrics.mean_f1, n_resamples=RESAMPLES, seed=seed)
-        names = ("difference", "low", "high", "p_bootstrap", "p")
-        tests.append({"a": first, "b": other} | {name: getattr(compared, name) for name in names})
-    tests = with_p_holm(tests)
-    p_of = {row["b"]: row["p_holm"] for row in tests} if columns.get("split", "test") == "test" else {}
-    rows = []
-    for name, parts in units.items():
-        drawn = resampled_sums(counts[name], n_resamples=RESAMPLES, rng=np.random.default_rng(seed))
-        low, high = percentile_interval(metrics.mean_f1(drawn))
-        of_conll = {"low": low, "high": high, "n": len(parts)}
-        if name in p_of:
-            of_conll |= {"p": p_of[name], "against": first}
-        for measure, value in metrics.scores_of_parts(metrics.total_parts(parts)).items():
-            for part in metrics.SCORE_PARTS:
-                metric = f"{measure}/{part}"
-                more = of_conll if metric == "conll/f1" else {}
-                rows.append(Score(system=name, metric=metric, value=getattr(value, part), **columns, **more))
-    return rows, tests
+    singletons: bool,
+    **place: str,
+) -> pd.DataFrame:
+    """The table of items of systems that cluster the same mentions; an item is a topic, or several that a
+    cluster or a group crosses. `topic_of`: document -> topic; `place`: split and group of the rows."""
+    together = [[mention.place for mention in group.mentions] for group in groups]
+    sides = (key, together, *responses.values())
+    unit_of = metrics.joined_topics(*sides, topic=lambda place: topic_of[place[0]])
+    tables = []
+    for (system, seed), response in responses.items():
+        parts = metrics.parts_by_topic(key, response, topic=unit_of, singletons=singletons)
+        values: dict[str, Any] = {"topics": np.ones(len(parts))}
+        for measure in (*metrics.CONLL, "lea"):
+            numbers = np.array([astuple(one[measure]) for one in parts.values()]).T
+            values |= {f"{measure}/recall": (*numbers[:2],), f"{measure}/precision": (*numbers[2:],)}
+        names = ["+".join(sorted(unit)) for unit in parts]
+        tables.append(items_of(values, system=system, seed=seed, items=names, **place))
+    return pd.concat(tables)
 
 
 def write_for_scorers(

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
@@ -34,8 +34,12 @@ from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples.collate import Collate, like_lengths_together
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
+from cdlm_lab.runs import evaluation
+from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.items import UNTRAINED
 from cdlm_lab.runs.made import encoder_facts
+from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.report import changed_since, read_run_file, write_json
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report, train_small
 from cdlm_lab.runs.runs import train_model as train
@@ -46,8 +50,9 @@ from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_coreference
 from cdlm_lab.tasks.coreference.evaluation import (
     BASELINES,
     baseline_responses,
-    coreference_scores,
     documents_of,
+    items_of_clusters,
+    measures,
     read_clusters,
     told_apart,
     write_for_scorers,
@@ -77,6 +82,7 @@ __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "tra
 
 SPLITS = get_args(CoreferenceSplit)
 SYSTEM = "this run"  # its name in tables
+CONLL_F1 = "conll/f1"
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 # Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
@@ -146,6 +152,7 @@ class CoreferenceRun(ModelRun, Scorer):
 
     NAME: ClassVar[str] = "coreference"
     SHAPES: ClassVar[tuple[str, ...]] = ("kind", "context", "max_length", "window")
+    MEASURES: ClassVar[tuple[Measure, ...]] = measures()
 
     settings: Settings
     topics: Mapping[str, list[Topic]]
@@ -241,6 +248,45 @@ class CoreferenceRun(ModelRun, Scorer):
         )
 
     @property
+    def planned(self) -> list[Planned]:
+        """CoNLL F1 of this run against each baseline, each a family of its own."""
+        return [_against(name, self.settings.kind) for name in BASELINES]
+
+    def items(self, predictions: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
+        """What the measures count in each topic, from the clusters of each system and split."""
+        splits = dict.fromkeys(split for of_split in predictions.values() for split in of_split)
+        tables = []
+        for split in splits:
+            topics, kind = self.topics[split], self.settings.kind
+            tables.append(
+                items_of_clusters(
+                    key_of(topics, kind),
+                    {key: of_split[split] for key, of_split in predictions.items()},
+                    groups=self.groups[split],
+                    topic_of={name: document.topic for name, document in documents_of(topics).items()},
+                    singletons=self.settings.singletons,
+                    split=split,
+                    group=kind,
+                )
+            )
+        return pd.concat(tables)
+
+    def own_predictions(
+        self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str
+    ) -> list[list[tuple]]:
+        """Lines {"item": id of a mention, "cluster": "any name"}; mentions of one name corefer. Where ids are
+        not unique in the split, an item is a document and an id, such as "36_1ecb/37"."""
+        mentions = [mention for group in self.groups[split] for mention in group.mentions]
+        names = [mention.id for mention in mentions]
+        if len({*names}) < len(names):
+            names = [f"{mention.document}/{mention.id}" for mention in mentions]
+        given = by_item(file, lines, names, field="cluster")
+        return [
+            [mention.place for mention in cluster]
+            for cluster in clustering.clusters_of(mentions, [str(name) for _, name in given.values()])
+        ]
+
+    @property
     def notes(self) -> dict[str, str]:
         """Within what the chains of a split were read, in words, by split; "" if the corpus says it."""
         return {split: "; ".join(counted.notes) for split, counted in self.passed_over.items()}
@@ -259,6 +305,11 @@ class CoreferenceRun(ModelRun, Scorer):
             "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
             "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
         }
+
+
+def _against(name: str, kind: str) -> Planned:
+    form = {"measure": CONLL_F1, "group": kind, "family": f"{CONLL_F1}/{name}"}
+    return Planned(a=SYSTEM, b=name, beside=False, **form)
 
 
 def prepare(settings: Settings) -> CoreferenceRun:
@@ -458,41 +509,61 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
 
     Raises ParameterError if a run to compare with has no clusters, or its clusters lack some mentions.
     """
-    settings, folder, threshold = prepared.settings, prepared.folder, predictions.threshold
-    rows: list[Score] = []
-    comparisons: dict[str, list[dict[str, Any]]] = {}
+    kind, threshold = prepared.settings.kind, predictions.threshold
+    own, baselines = {}, {name: {} for name in BASELINES}
     for split in ("test", "dev"):
-        topics, groups = prepared.topics[split], getattr(predictions, split)
-        clusters = response_at(groups, threshold)
-        write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
-        write_for_scorers(folder / f"key-{split}.conll", topics, gold_clusters(topics, kind=settings.kind))
-        response = {
-            f"{one.group.id}/{number}": cluster
-            for one in groups
-            for number, cluster in enumerate(one.clusters(threshold))
-        }
-        write_for_scorers(folder / f"response-{split}.conll", topics, response)
-        others = told_apart(names_in(settings.compare_with), taken={SYSTEM, *BASELINES})
-        among = {place for one in clusters for place in one}
-        read = partial(read_clusters, split=split, among=among)
-        other_runs = {name: read(Path(one)) for one, name in others.items()}
-        of_split, comparisons[split] = coreference_scores(
-            key_of(topics, settings.kind),
-            {SYSTEM: clusters} | other_runs | baseline_responses(topics, prepared.groups[split]),
-            topic_of={name: document.topic for name, document in documents_of(topics).items()},
-            singletons=settings.singletons,
-            seed=settings.seed,
-            columns={"split": split, "group": settings.kind},
-        )
-        rows += of_split
+        own[split] = write_predicted(prepared, split, getattr(predictions, split), threshold)
+        for name, clusters in baseline_responses(prepared.topics[split], prepared.groups[split]).items():
+            baselines[name][split] = clusters
+    responses = {(name, UNTRAINED): of_split for name, of_split in {SYSTEM: own, **baselines}.items()}
+    made = prepared.evaluated(responses)
+    rows, comparisons, items = made.rows, made.comparisons, [made.items]
+    others = told_apart(names_in(prepared.settings.compare_with), taken={SYSTEM, *BASELINES})
+    for folder, name in others.items():
+        theirs = {split: read_clusters(Path(folder), split, among=_places(of)) for split, of in own.items()}
+        both = prepared.items({(SYSTEM, UNTRAINED): own, (name, UNTRAINED): theirs})
+        beside = evaluation.evaluate(both, prepared.MEASURES, [_against(name, kind)])
+        rows = rows + [row for row in beside.rows if row.system == name]
+        comparisons = beside.comparisons + comparisons
+        items.append(beside.items[beside.items["system"] == name])
+    rows = [_shown(row, {test["b"]: test["p_holm"] for test in comparisons}) for row in rows]
     chosen = {"threshold": threshold, "threshold/dev_conll_f1": predictions.choice.score}
-    rows += [Score(metric=metric, value=value, group=settings.kind) for metric, value in chosen.items()]
+    rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
     tables = {
-        "comparisons": comparisons["test"],
-        "sentences_first": what_sentences_lose(prepared, folder / "scores"),
+        "comparisons": comparisons,
+        "sentences_first": what_sentences_lose(prepared, prepared.folder / "scores"),
         "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
-    return Scores(rows=rows, tables=tables)
+    return Scores(rows=rows, tables=tables, items=pd.concat(items))
+
+
+def _places(clusters: Sequence[Sequence[tuple]]) -> set[tuple]:
+    return {place for one in clusters for place in one}
+
+
+def _shown(row: Score, p_of: Mapping[str, float]) -> Score:
+    """Only CoNLL F1 has an interval; the p of a comparison stands beside the other system."""
+    if row.metric != CONLL_F1:
+        return replace(row, low=None, high=None, n=None, clusters=None)
+    tested = {"p": p_of[row.system], "against": SYSTEM} if row.split == "test" and row.system in p_of else {}
+    return replace(row, **tested)
+
+
+def write_predicted(
+    prepared: CoreferenceRun, split: str, groups: Sequence[GroupPrediction], threshold: float
+) -> list[list[tuple]]:
+    """The predicted clusters, written into the run folder, also for reference scorers beside the key."""
+    folder, topics, clusters = prepared.folder, prepared.topics[split], response_at(groups, threshold)
+    write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
+    key = gold_clusters(topics, kind=prepared.settings.kind)
+    write_for_scorers(folder / f"key-{split}.conll", topics, key)
+    response = {
+        f"{one.group.id}/{number}": cluster
+        for one in groups
+        for number, cluster in enumerate(one.clusters(threshold))
+    }
+    write_for_scorers(folder / f"response-{split}.conll", topics, response)
+    return clusters
 
 
 def what_sentences_lose(prepared: CoreferenceRun, folder: Path) -> list[dict[str, Any]]:

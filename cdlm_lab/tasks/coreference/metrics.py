@@ -26,7 +26,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -234,38 +233,12 @@ def parts_by_topic(
     }
 
 
-def total_parts(parts_of_topics: Iterable[Mapping[str, Parts]]) -> dict[str, Parts]:
-    """The parts of several topics together, for each measure; exact if they share no cluster."""
-    topics = list(parts_of_topics)
-    return {measure: sum((parts[measure] for parts in topics), Parts()) for measure in _MEASURES}
-
-
 def scores_of_parts(parts: Mapping[str, Parts]) -> dict[str, Score]:
     """The score of each measure, and `conll`, the mean of those in `CONLL`."""
     scores = {measure: sums.score for measure, sums in parts.items()}
     three = [scores[measure] for measure in CONLL]
     means = {part: math.fsum(getattr(one, part) for one in three) / 3 for part in SCORE_PARTS}
     return scores | {"conll": Score(**means)}
-
-
-def count_table(
-    parts_of_topics: Iterable[Mapping[str, Parts]], *, measures: Sequence[str] = CONLL
-) -> np.ndarray:
-    """(topics, 4 * measures), the four numbers of `Parts` for each measure: for paired tests of `mean_f1`."""
-    rows = [
-        [number for measure in measures for number in astuple(parts[measure])] for parts in parts_of_topics
-    ]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), 4 * len(measures))
-
-
-def mean_f1(counts: ArrayLike) -> np.ndarray:
-    """The mean over measures of the F1 of summed rows of `count_table`, (..., 4 * measures) to (...); by
-    default the CoNLL F1."""
-    counts = np.asarray(counts, dtype=np.float64)
-    if counts.ndim == 0 or not counts.shape[-1] or counts.shape[-1] % 4:
-        raise ValueError(f"counts has shape {counts.shape}; its last axis must hold four numbers a measure")
-    _, _, f1 = _ratios(counts.reshape(*counts.shape[:-1], -1, 4))  # (..., measures)
-    return f1.mean(axis=-1)
 
 
 def _ratios(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

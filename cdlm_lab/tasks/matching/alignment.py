@@ -11,27 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pandas as pd
 
 from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.records import DocumentPair
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
-from cdlm_lab.metrics.significance import compare_means, mean_score, ratio_score
 from cdlm_lab.parameters import ParameterError, parameter_names, settings, settings_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.items import apart, items_of
 from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.report import REPORT_FILE, changed_since, read_report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
-from cdlm_lab.runs.scores import Score
-from cdlm_lab.runs.scoring import with_p_holm
 from cdlm_lab.tasks.matching import experiment
 from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
 from cdlm_lab.tasks.matching.experiment import MatchingRun
@@ -41,6 +42,11 @@ from cdlm_lab.training.trained import trained_parameters
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 
 GLOBAL_ATTENTION, ENCODINGS = "global attention", "encodings"
+# The way of ranking that is best in the papers, or designed to be; the other one is compared with it.
+_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
+AT = (1, 5, 10)
+ORACLE, JOINT, RELEASED, RANDOM = "oracle", "joint", "released", "random"
+_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
 
 
 @settings
@@ -57,7 +63,6 @@ class Settings:
     shown_pair: str = ""
     first_document: str = ""
     second_document: str = ""
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if bool(self.first_document) != bool(self.second_document):
@@ -70,6 +75,7 @@ class AlignmentRun(SystemRun):
     """A run of notebook 05: the run of notebook 04 whose systems rank sentences."""
 
     NAME: ClassVar[str] = "sentence alignment"
+    MEASURES: ClassVar[tuple[Measure, ...]] = tuple(Measure(name, counts="mrr") for name in _COLUMNS)
 
     settings: Settings
     matching: MatchingRun
@@ -118,6 +124,88 @@ class AlignmentRun(SystemRun):
     def data(self) -> dict[str, Any]:
         """How P@N is computed, and the parameters of the run of notebook 04, stored in the report."""
         return {"reading_of_p_at_n": self.settings.reading, "matching": asdict(self.matching.settings)}
+
+    @property
+    def planned(self) -> list[Planned]:
+        """MRR given that the documents are related: each system's best way of ranking against that of the
+        system it builds on, and its other way against its best."""
+        ways = []
+        for system in self.matching.systems:
+            for first, other in zip(_FIRST.values(), _FIRST, strict=True):
+                ways += [(f"{system.name}/{first}", f"{system.against}/{first}")]
+                ways += [(f"{system.name}/{other}", f"{system.name}/{first}")]
+        return [Planned(a=a, b=b, measure="mrr", split="", group=ORACLE) for a, b in ways]
+
+    @cached_property
+    def pairs(self) -> list[DocumentPair]:
+        """The related test pairs whose true sentences are known."""
+        return [pair for pair in self.matching.pairs["test"] if pair.related and pair.aligned]
+
+    @cached_property
+    def unrelated(self) -> list[DocumentPair]:
+        """The unrelated test pairs."""
+        return [pair for pair in self.matching.pairs["test"] if not pair.related]
+
+    def items(self, predictions: Aligned | Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
+        """MRR and P@N of each pair, in the groups that `evaluate` names; of scores of one's own, which hold
+        no decision on the documents, only given that these are related."""
+        if not isinstance(predictions, Aligned):
+            own = ((key, scores) for key, of in predictions.items() for scores in of.values())
+            return pd.concat([self._rows(*key, self._values(scores)) for key, scores in own])
+        # With all scores tied, the measures are their exact expectation over random orders.
+        tied = [np.zeros(len(pair.first.sentences)) for pair in self.pairs]
+        by_chance = self._values(tied, (np.full(len(self.pairs), 0.5), np.full(len(self.unrelated), 0.5)))
+        tables = [self._rows(RANDOM, 0, {group: by_chance[group] for group in (ORACLE, RELEASED)})]
+        for (system, by, seed), scores in predictions.scores.items():
+            decided = predictions.detected[system, seed], predictions.rejected[system, seed]
+            tables.append(self._rows(f"{system}/{by}", seed, self._values(scores, decided)))
+        return pd.concat(tables)
+
+    def _values(
+        self, scores: Sequence[np.ndarray], decided: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> dict[str, dict[str, Any]]:
+        """Group -> base metric -> values of the pairs. `decided`: the probabilities of the right decision on
+        related and on unrelated pairs; None = not known, so that there is only the first group."""
+        reading = self.settings.reading
+        lists = [ranked(pair, of_pair) for pair, of_pair in zip(self.pairs, scores, strict=True)]
+        of_lists = values_per_list(lists, at=AT, reading=reading)
+        oracle = {name: of_lists[column] for name, column in _COLUMNS.items()}
+        if decided is None:
+            return {ORACLE: oracle}
+        joint = {name: values * decided[0] for name, values in oracle.items()}
+        points = released_points(of_lists, reading=reading, detected=decided[0], rejected=decided[1])
+        return {
+            ORACLE: oracle,
+            JOINT: joint,
+            RELEASED: {name: points[column] for name, column in _COLUMNS.items()},
+        }
+
+    def _rows(self, system: str, seed: int, values: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+        tables = []
+        for group, of_pairs in values.items():
+            pairs = [*self.pairs, *self.unrelated] if group == RELEASED else self.pairs
+            names = {"items": [one.id for one in pairs], "clusters": [one.cluster for one in pairs]}
+            tables.append(items_of(of_pairs, system=system, seed=seed, split="", group=group, **names))
+        return pd.concat(tables)
+
+    def own_predictions(
+        self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str
+    ) -> list[np.ndarray]:
+        """Lines {"item": id of a related pair with true sentences, "scores": [0.1, 0.7, ...]} with a score of
+        each sentence of the first document; the highest is ranked first."""
+        given = by_item(file, lines, apart(pair.id for pair in self.pairs), field="scores")
+        read = []
+        for pair, (line, scores) in zip(self.pairs, given.values(), strict=True):
+            try:
+                read.append(np.array(scores, dtype=np.float64))
+            except (TypeError, ValueError):
+                read.append(np.empty(0))
+            count = len(pair.first.sentences)
+            if read[-1].shape != (count,) or not np.isfinite(read[-1]).all():
+                raise DataError(
+                    file, f"no {count} scores", "write a number a sentence", line=line, field="scores"
+                )
+        return read
 
 
 def prepare(given: Settings) -> AlignmentRun:
@@ -171,21 +259,15 @@ def train(run: AlignmentRun, *, curves: runs.Curves | None = None) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aligned:
-    """Predictions for the pairs whose gold sentences are known."""
+    """Predictions for the pairs of the run, whose true sentences are known."""
 
-    pairs: Sequence[DocumentPair]  # related test pairs
     # (system, way of ranking, seed) -> for each pair float64 (sentences of the first document,).
     scores: Mapping[tuple[str, str, int], list[np.ndarray]] = field(repr=False)
     # (system, seed) -> float64 (pairs,), probability of related; bool (pairs,), True = predicted related.
     probabilities: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
     detected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
-    unrelated: Sequence[DocumentPair]  # unrelated test pairs
     # (system, seed) -> bool (unrelated pairs,), True = predicted unrelated.
     rejected: Mapping[tuple[str, int], np.ndarray] = field(repr=False)
-
-    def lists(self, key: tuple[str, str, int]) -> list[RankedList]:
-        """The ranked sentences of each pair."""
-        return [ranked(pair, scores) for pair, scores in zip(self.pairs, self.scores[key], strict=True)]
 
 
 def ranked(pair: DocumentPair, scores: np.ndarray) -> RankedList:
@@ -201,11 +283,10 @@ def predict(run: AlignmentRun) -> Aligned:
     scores, is saved in the run folder. Raises DataError if no pair has gold sentences."""
     matching, test = run.matching, run.matching.pairs["test"]
     predictions = {key: of_split["test"] for key, of_split in runs.predict(matching).items()}
-    numbers = [number for number, pair in enumerate(test) if pair.related and pair.aligned]
-    if not numbers:
+    numbers, pairs = [n for n, pair in enumerate(test) if pair.related and pair.aligned], run.pairs
+    if not pairs:
         corpus = Path(matching.settings.corpus)
         raise DataError(corpus, "no true sentences in test", "take a corpus that has them")
-    pairs = [test[number] for number in numbers]
     unrelated = [number for number, pair in enumerate(test) if not pair.related]
     scores: dict[tuple[str, str, int], list[np.ndarray]] = {}
     for training in matching.trainings:
@@ -216,11 +297,9 @@ def predict(run: AlignmentRun) -> Aligned:
             read = _longformer_scores(run, training, pairs)
             scores |= {(name, by, seed): one for by, one in read.items()}
     return Aligned(
-        pairs=pairs,
         scores=scores,
         probabilities={key: one.probabilities[numbers] for key, one in predictions.items()},
         detected={key: one.decisions[numbers] for key, one in predictions.items()},
-        unrelated=[test[number] for number in unrelated],
         rejected={key: ~one.decisions[unrelated] for key, one in predictions.items()},
     )
 
@@ -260,86 +339,18 @@ def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) 
 
 # ---- scores ----
 
-AT = (1, 5, 10)
-ORACLE, JOINT, RELEASED, RANDOM = "oracle", "joint", "released", "random"
-_COLUMNS = {"mrr": "reciprocal_rank", **{f"at_{n}": f"at_{n}" for n in AT}}
-# The way of ranking that is best in the papers, or designed to be; the other one is tested against it.
-_FIRST = {"cosine": "attention", ENCODINGS: GLOBAL_ATTENTION}
-# For one seed: measure -> (pairs,), given that the documents are related; the probability that each related
-# pair is predicted related, and that each unrelated one is predicted unrelated.
-OfSeed = tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]
-
 
 @once
 def evaluate(run: AlignmentRun, aligned: Aligned) -> Scores:
-    """MRR and P@N of every system and way of ranking, and the significance tests between them: given that the
-    documents are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the
-    released code computes CDA's Tables 4 and 5 (`released`: with the unrelated pairs)."""
-    given, pairs = run.settings, aligned.pairs
-    # with all scores tied, the measures are their exact expectation over random orders
-    equal = [ranked(pair, np.zeros(len(pair.first.sentences))) for pair in pairs]
-    coin = (np.full(len(pairs), 0.5), np.full(len(aligned.unrelated), 0.5))
-    by_chance = (values_per_list(equal, at=AT, reading=given.reading), *coin)
-    values: dict[tuple[str, str], list[OfSeed]] = {}
-    for system, by, seed in aligned.scores:
-        of_lists = values_per_list(aligned.lists((system, by, seed)), at=AT, reading=given.reading)
-        decided = (aligned.detected[system, seed], aligned.rejected[system, seed])
-        values.setdefault((system, by), []).append((of_lists, *decided))
-    tests = _comparisons(aligned, values, seed=given.seed)
-    p_of = {
-        (f"{row['a']}/{row['by']}", ORACLE, "mrr"): {
-            "p": row["p_holm"],
-            "against": f"{row['b']}/{row['b_by']}",
-        }
-        for row in tests
-    }
-    rows = _rows(RANDOM, [by_chance], aligned, given, (ORACLE, RELEASED))
-    for (system, by), seeds in values.items():
-        rows += _rows(f"{system}/{by}", seeds, aligned, given, (ORACLE, JOINT, RELEASED))
-    rows = [replace(row, **p_of.get((row.system, row.group, row.metric), {})) for row in rows]
+    """MRR and P@N of every system and way of ranking, and the planned comparisons: given that the documents
+    are related (`oracle`), jointly with that decision (`joint`: 0 where it is wrong), and as the released
+    code computes CDA's Tables 4 and 5 (`released`: with the unrelated pairs)."""
+    pairs = run.pairs
     data = {
         "pairs": len(pairs),
-        "unrelated_pairs": len(aligned.unrelated),
+        "unrelated_pairs": len(run.unrelated),
         "clusters": len({pair.cluster for pair in pairs}),
         "sentences": fmean(len(pair.first.sentences) for pair in pairs),
         "true_sentences": fmean(len(pair.aligned) for pair in pairs),
     }
-    return Scores(rows=rows, tables={"comparisons": tests}, data=data)
-
-
-def _rows(
-    system: str, seeds: Sequence[OfSeed], aligned: Aligned, given: Settings, groups: Sequence[str]
-) -> list[Score]:
-    related = [pair.cluster for pair in aligned.pairs]
-    every = [*related, *(pair.cluster for pair in aligned.unrelated)]
-    rows = []
-    for group, (metric, column) in product(groups, _COLUMNS.items()):
-        clusters = every if group == RELEASED else related
-        if group == RELEASED:
-            points = [
-                released_points(values, reading=given.reading, detected=detected, rejected=rejected)[column]
-                for values, detected, rejected in seeds
-            ]
-            score = ratio_score(points, clusters, seed=given.seed)
-        else:
-            counted = [values[column] * (detected if group == JOINT else 1) for values, detected, _ in seeds]
-            score = mean_score(counted, clusters, seed=given.seed)
-        size = {"n": len(clusters), "clusters": len(set(clusters))}
-        rows.append(Score(system=system, group=group, metric=metric, **score, **size))
-    return rows
-
-
-def _comparisons(
-    aligned: Aligned, values: Mapping[tuple[str, str], Sequence[OfSeed]], *, seed: int
-) -> list[dict[str, Any]]:
-    """Tests of MRR given that the documents are related: each system's best way of ranking against that of
-    the system it builds on, and its other way against its best."""
-    clusters = [pair.cluster for pair in aligned.pairs]
-    rows = []
-    for system, by in values:
-        other = (system, _FIRST[by]) if by in _FIRST else (SYSTEMS[system].against, by)
-        if other in values:
-            sides = [[one[0]["reciprocal_rank"] for one in values[way]] for way in ((system, by), other)]
-            names = {"a": system, "by": by, "b": other[0], "b_by": other[1], "measure": "mrr"}
-            rows.append(names | asdict(compare_means(*sides, clusters, seed=seed)))
-    return with_p_holm(rows)
+    return Scores.of(run.evaluated(aligned), data=data)

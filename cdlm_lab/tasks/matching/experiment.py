@@ -18,10 +18,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data import pairs as links_of
 from cdlm_lab.data import splits
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.pairs import Hardness
 from cdlm_lab.data.reading import format_of, read_records
 from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, PassedOver
@@ -29,13 +32,14 @@ from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
 from cdlm_lab.encoders.encoder import check_lengths
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import checkpoint_of
-from cdlm_lab.metrics.counts import DECISION_SCORES, match_counts
+from cdlm_lab.metrics.counts import precision_and_recall
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.items import read_frame
+from cdlm_lab.runs.items import apart, items_of, read_frame
+from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
-from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.matching import systems as matching
 from cdlm_lab.tasks.matching.examples import shortened
 from cdlm_lab.tasks.matching.systems import (
@@ -156,8 +160,8 @@ def read_pairs(given: Settings) -> tuple[Pairs, PassedOver]:
     else:
         by_pairs = format_of("pairs", folder) == "benchmark"
         pairs = {split: tuple(read_records("pairs", folder, split)) for split in SPLITS}
-    for apart in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
-        splits.check_splits(apart)
+    for alone in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
+        splits.check_splits(alone)
     return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
 
 
@@ -253,6 +257,10 @@ class MatchingRun(SystemRun):
     )
     SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "pairs"
+    MEASURES: ClassVar[tuple[Measure, ...]] = (
+        Measure("accuracy"),
+        Measure("f1", "f1", of=("precision", "recall"), counts="accuracy"),
+    )
 
     settings: Settings
     pairs: Pairs
@@ -382,6 +390,41 @@ class MatchingRun(SystemRun):
         """Read the predictions for the pairs of a split."""
         return MatchPredictions.of_frame(read_frame(file))
 
+    @property
+    def planned(self) -> list[Planned]:
+        """Each system on test against the system it builds on."""
+        against = [(one.name, _extended(one, self.systems)) for one in self.systems]
+        measures = [measure.name for measure in self.MEASURES]
+        return [Planned(a=a, b=b, measure=measure) for measure in measures for a, b in against if b]
+
+    def items(self, predictions: Predictions) -> pd.DataFrame:
+        """Of each pair, whether the decision is right, and what precision and recall count."""
+        tables = []
+        for (system, seed), of_split in predictions.items():
+            for split, one in of_split.items():
+                pairs, found = self.pairs[split], one.decisions
+                gold = np.array([pair.related for pair in pairs])
+                values = {"accuracy": gold == found}
+                values |= precision_and_recall(np.stack([gold & found, found, gold], axis=1))
+                form = {"system": system, "seed": seed, "split": split, "items": [one.id for one in pairs]}
+                tables.append(items_of(values, **form, clusters=[pair.cluster for pair in pairs]))
+        return pd.concat(tables)
+
+    def own_predictions(
+        self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str
+    ) -> MatchPredictions:
+        """Lines {"item": id of a pair, "related": true}, or {"item": ..., "score": 0.7}, where above 0.5
+        means related."""
+        names = apart(pair.id for pair in self.pairs[split])
+        field = "score" if any("score" in values for _, values in lines) else "related"
+        given = by_item(file, lines, names, field=field)
+        for line, value in given.values():
+            if not isinstance(value, (int, float) if field == "score" else bool):
+                hint = "write a number" if field == "score" else "write true or false"
+                raise DataError(file, f"is {value!r}", hint, line=line, field=field)
+        scores = np.array([value for _, value in given.values()], dtype=np.float64)
+        return MatchPredictions(probabilities=scores, alignments={})
+
 
 def prepare(given: Settings) -> MatchingRun:
     """Claim the run folder, read the corpus, and check that every system has what it needs."""
@@ -390,27 +433,10 @@ def prepare(given: Settings) -> MatchingRun:
 
 # ---- scores ----
 
-MEASURES = {name: DECISION_SCORES[name] for name in ("accuracy", "f1")}
-
-
 @once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
-    """Accuracy and F1 of all systems, and on test the significance test of each against the system it builds
-    on, by resampling clusters of pairs."""
-    counts: Counts = {}
-    for (system, _), of_split in predictions.items():
-        for split, one in of_split.items():
-            labels, clusters = zip(*((pair.related, pair.cluster) for pair in run.pairs[split]), strict=True)
-            counted = match_counts(labels, one.decisions, clusters=clusters)
-            counts.setdefault((system, split), []).append(counted)
-    tested = [(one.name, against) for one in run.systems if (against := _extended(one, run.systems))]
-    tests = [
-        row | {"pairs": len(run.pairs["test"])}
-        for measure, of in MEASURES.items()
-        for row in count_tests(tested, counts, of, measure=measure)
-    ]
-    rows = count_rows(counts, MEASURES, tests, of_seeds=DECISION_SCORES)
-    return Scores(rows=rows, tables={"comparisons": tests})
+    """Accuracy and F1 of all systems, and on test the comparison of each with the system it builds on."""
+    return Scores.of(run.evaluated(predictions))
 
 
 def _extended(system: MatchSystem, present: Sequence[MatchSystem]) -> str:

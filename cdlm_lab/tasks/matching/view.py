@@ -287,7 +287,7 @@ _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has
 def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
     """A test pair as aligned by every system with seed 0: the one named by `shown_pair`, or one that most
     systems detect, preferably with few gold sentences that are neither first nor last."""
-    name, names = run.settings.shown_pair, [pair.id for pair in aligned.pairs]
+    name, names = run.settings.shown_pair, [pair.id for pair in run.pairs]
     if name and name not in names:
         raise ParameterError(
             f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
@@ -296,10 +296,10 @@ def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
     # Rather a pair with one or two gold sentences, neither of them the first or the last.
     inside = [
         len(pair.aligned) < 3 and not {0, len(pair.first.sentences) - 1} & set(pair.aligned)
-        for pair in aligned.pairs
+        for pair in run.pairs
     ]
     place = names.index(name) if name else int(np.argmax(detected + inside))
-    pair, columns = aligned.pairs[place], []
+    pair, columns = run.pairs[place], []
     for system in run.matching.systems:
         keys = {by: (system.name, by, 0) for by in _WAYS}
         alignments = {by: aligned.scores[key][place] for by, key in keys.items() if key in aligned.scores}

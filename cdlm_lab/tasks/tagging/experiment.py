@@ -14,33 +14,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
-from cdlm_lab.data.files import read_text
+from cdlm_lab.data.files import DataError, read_text
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
 from cdlm_lab.data.tags import labels_of, spans_of
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import precision_in_words
-from cdlm_lab.metrics.counts import f1_of, precision_of, recall_of, span_counts, word_counts
-from cdlm_lab.metrics.significance import compare_counts
+from cdlm_lab.metrics.counts import TAG, f1_of, precision_and_recall, span_counts, word_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
 from cdlm_lab.progress import tracked
 from cdlm_lab.runs import runs
-from cdlm_lab.runs.items import read_frame
+from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
+from cdlm_lab.runs.items import apart, items_of, read_frame
+from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.runs import once, predict, report, train, train_small
-from cdlm_lab.runs.scoring import Counts, count_rows, count_tests
 from cdlm_lab.tasks.tagging import tf_idf
 from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExamples, document_runs
 from cdlm_lab.tasks.tagging.systems import (
+    SentenceTags,
     Tagger,
     Taggers,
     TaggerSettings,
@@ -171,6 +174,12 @@ def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
 
 # ---- the run ----
 
+ALL_WORDS = "all words"
+# Pairs of systems that are compared by span F1 (Tables 2, 3 and 4) and by word F1 (Figure 3, which in the
+# paper has only the second).
+TESTED = (("doc-arc", "bert-lstm"), ("dynamic-doc-arc", "dynamic-bert-lstm"), ("doc-arc", "bert"))
+GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
+
 
 class TagTraining(NamedTuple):
     """One system with a number of occurrences K (`most`; 0 = without context) and a seed; `swept`: this K
@@ -213,6 +222,12 @@ class TaggingRun(runs.SystemRun):
     )
     SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "sentences"
+    MEASURES: ClassVar[tuple[Measure, ...]] = (
+        Measure("precision", counts="recall"),
+        Measure("recall"),
+        Measure("f1", "f1", of=("precision", "recall")),
+        Measure("word_f1", "f1", of=("word_precision", "word_recall")),
+    )
 
     settings: Settings
     corpus: TaggedCorpus
@@ -325,7 +340,8 @@ class TaggingRun(runs.SystemRun):
 
         def judge(model: nn.Module) -> float:
             predictions = replace(tagger, model=model).predict(examples["dev"])
-            return float(f1_of(self.counts(predictions).sum(axis=0)))
+            counts = span_counts(predictions.gold(), predictions.predicted())
+            return float(f1_of(counts.sum(axis=0)))
 
         return TrainingJob(
             model=tagger.model,
@@ -347,10 +363,6 @@ class TaggingRun(runs.SystemRun):
         form = {"model": tagger.model, "tokenizer": tagger.tokenizer, "collate": tagger.collate_of(first)}
         return TrainingJob(train_examples=first, validation_examples=first, config=config, **form)
 
-    def counts(self, predictions: TagPredictions) -> np.ndarray:
-        """int64 (documents, 3): number of correct, predicted and gold spans."""
-        return span_counts(predictions.gold(), predictions.predicted())
-
     def predict_set(self, loaded: Tagger, name: str, bar: str) -> TagPredictions:
         """Predict the tags of a split."""
         training = next(one for one in self.trainings if one[:2] == (loaded.system, loaded.most))
@@ -360,6 +372,70 @@ class TaggingRun(runs.SystemRun):
         """Read the predicted tags of a split."""
         training = next(one for one in self.trainings if self.folder_of(one) == file.parent)
         return TagPredictions.of_frame(read_frame(file), examples=self.examples(training)[name])
+
+    @property
+    def planned(self) -> list[Planned]:
+        """Span F1 on test; of words, a family for each pair of systems."""
+        of_spans = [Planned(a=a, b=b, measure="f1") for a, b in TESTED]
+        return of_spans + [
+            Planned(a=a, b=b, measure="word_f1", group=group, family=f"word_f1/{a}/{b}")
+            for a, b in GAINS
+            for group in self.words_by_tf_idf
+        ]
+
+    @cached_property
+    def test_words(self) -> tuple[tf_idf.LabelledWord, ...]:
+        """The words of the labelled sentences of test, with their TF-IDF."""
+        test, others = (self.corpus.documents[split] for split in ("test", "train"))
+        scores = tf_idf.tf_idf(test, others=chain(others, self.corpus.documents["dev"]))
+        return tf_idf.labelled_words(test, scores)
+
+    @cached_property
+    def words_by_tf_idf(self) -> dict[str, Any]:
+        """Group of the words of test -> which they are, as `word_counts` takes it."""
+        parts = tf_idf.strata(self.corpus.documents["test"], self.test_words)
+        return {ALL_WORDS: None} | {f"top {100 - part.percentile:g}%": part.chosen for part in parts}
+
+    def items(self, predictions: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
+        """Of each document the spans; on test, but for the sweep, also the words in gold spans by TF-IDF."""
+        swept = {training.row for training in self.trainings if training.swept}
+        tables = []
+        for (system, seed), of_split in predictions.items():
+            for split, one in of_split.items():
+                documents = self.corpus.documents[split]
+                gold = [[each.sentences[n].tags or () for n in each.labelled] for each in documents]
+                tags = one.predicted() if isinstance(one, TagPredictions) else one
+                names = {"items": [each.id for each in documents], "split": split}
+                of_run = partial(items_of, system=system, seed=seed, **names)
+                tables.append(of_run(precision_and_recall(span_counts(gold, tags))))
+                by_tf_idf = {} if split != "test" or system in swept else self.words_by_tf_idf
+                for group, chosen in by_tf_idf.items():
+                    counts = word_counts(gold, tags, chosen=chosen)
+                    if counts[:, 2].any():
+                        tables.append(of_run(precision_and_recall(counts, "word_"), group=group))
+        return pd.concat(tables)
+
+    def own_predictions(
+        self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str
+    ) -> list[SentenceTags]:
+        """Lines {"item": id of a document, "tags": [["B-PER", "O"], ...]} with the tags of the words of each
+        labelled sentence, in their order."""
+        documents = self.corpus.documents[split]
+        given = by_item(file, lines, apart(one.id for one in documents), field="tags")
+        read = []
+        for document, (line, tags) in zip(documents, given.values(), strict=True):
+            words = [len(document.sentences[number].words) for number in document.labelled]
+            try:
+                fits = [len(sentence) for sentence in tags] == words
+                fits = fits and all(map(TAG.fullmatch, chain.from_iterable(tags)))
+            except TypeError:
+                fits = False
+            if not fits:
+                what = f"no tags of {len(words)} sentences of {', '.join(map(str, words[:8]))} words"
+                hint = 'write "O", or "B-" or "I-" and a label, for each word of each labelled sentence'
+                raise DataError(file, what, hint, line=line, field="tags")
+            read.append(tags)
+        return read
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
@@ -420,66 +496,48 @@ def shortened_words(run: TaggingRun, examples: TagExamples) -> dict[str, int]:
 
 # ---- scores ----
 
-MEASURES = {"precision": precision_of, "recall": recall_of, "f1": f1_of}
-# Pairs of systems that are tested, the first against the second.
-TESTED = (("doc-arc", "bert-lstm"), ("dynamic-doc-arc", "dynamic-bert-lstm"), ("doc-arc", "bert"))
-# Pairs whose difference Figure 3 shows; the paper has only the second.
-GAINS = (("doc-arc", "bert-lstm"), ("doc-arc", "bert"), ("dynamic-doc-arc", "dynamic-bert-lstm"))
-
 
 @once
 def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
-    """Scores of all systems on dev and test, the significance tests on test (resampling documents), the sweep
-    over K, and the analyses of section 5."""
-    counts: Counts = {}
-    for (system, _), of_split in predictions.items():
-        for split, one in of_split.items():
-            counts.setdefault((system, split), []).append(run.counts(one))
-    tested = [(a, b) for a, b in TESTED if {(a, "test"), (b, "test")} <= counts.keys()]
-    tests = count_tests(tested, counts, f1_of, measure="f1")
-    sweep, shortened = [], {}
-    for one in run.trainings:
-        shortened[one.system.name] = shortened_words(run, predictions[one.key]["dev"].examples)
-        if one.system.name == "doc-arc":
-            f1 = float(f1_of(counts[one.row, "dev"][one.seed].sum(axis=0)))
-            sweep.append({"occurrences": one.most, "seed": one.seed, "f1": f1})
-    sweep.sort(key=lambda row: (row["occurrences"], row["seed"]))
-    tables = {"comparisons": tests, "sweep": sweep, **analysis_tables(run, predictions)}
-    rows = count_rows(counts, MEASURES, tests, of_seeds=MEASURES)
-    return runs.Scores(rows=rows, tables=tables, data={"shortened_words": shortened})
+    """Scores of all systems on dev and test, the planned comparisons, the sweep over K, and the analyses of
+    section 5."""
+    made = run.evaluated(predictions)
+    f1 = {(row.system, row.seed): row.value for row in made.rows if (row.split, row.metric) == ("dev", "f1")}
+    swept = [one for one in run.trainings if one.system.name == "doc-arc"]
+    swept.sort(key=lambda one: (one.most, one.seed))
+    shortened = {
+        one.system.name: shortened_words(run, predictions[one.key]["dev"].examples) for one in run.trainings
+    }
+    return runs.Scores.of(
+        replace(made, rows=[row for row in made.rows if not row.group]),
+        data={"shortened_words": shortened},
+        comparisons=[row for row in made.comparisons if not row["group"]],
+        sweep=[{"occurrences": one.most, "seed": one.seed, "f1": f1[one.key]} for one in swept],
+        gains=gains_of(made),
+        **analysis_tables(run, predictions),
+    )
+
+
+def gains_of(made: Evaluation) -> list[dict[str, Any]]:
+    """The comparisons of word F1 (Figure 3), with the number of words in gold and the F1 of both systems."""
+    scores = {(row.system, row.group): row for row in made.rows if row.group and row.seed is None}
+    rows = []
+    for row in made.comparisons:
+        if words := row["group"]:
+            a, b = (scores[row[side], words] for side in "ab")
+            rows.append({**row, "words": words, "occurrences": a.n, "f1_a": a.value, "f1_b": b.value})
+    return rows
 
 
 def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:
-    """Of test documents: `shares` (Figure 2), `gains` (Figure 3), `weights` (Figure 4), `top` (Table 5)."""
-    test = run.corpus.documents["test"]
-    others = chain(run.corpus.documents["train"], run.corpus.documents["dev"])
-    words = tf_idf.labelled_words(test, tf_idf.tf_idf(test, others=others))
+    """Of test documents: `shares` (Figure 2), `weights` (Figure 4), `top` (Table 5)."""
+    words = run.test_words
     top = tf_idf.top_entities(words)
     return {
         "shares": [asdict(share) for share in tf_idf.shares_by_quantile(words)],
-        "gains": _gains(predictions, tf_idf.strata(test, words)),
         "top": [{"word": one.spelling, "labels": list(one.labels), "score": one.score} for one in top],
         "weights": _weights(run, predictions),
     }
-
-
-def _gains(predictions: Predictions, parts: Sequence[tf_idf.Stratum]) -> list[dict[str, Any]]:
-    """Differences in word-level F1, averaged over seeds, for all words and for entities of high TF-IDF."""
-    chosen = [("all words", None), *((f"top {100 - part.percentile:g}%", part.chosen) for part in parts)]
-    tags: dict[str, list[tuple]] = {}
-    for (system, _), of_split in predictions.items():
-        tags.setdefault(system, []).append((of_split["test"].gold(), of_split["test"].predicted()))
-    rows = []
-    for a, b in GAINS:
-        for name, of_words in chosen if {a, b} <= tags.keys() else ():
-            sides = [[word_counts(*of_seed, chosen=of_words) for of_seed in tags[one]] for one in (a, b)]
-            occurrences = int(sides[0][0][:, 2].sum())  # in gold, so the same for every seed
-            if occurrences:
-                first, second = (float(np.mean([f1_of(one.sum(axis=0)) for one in side])) for side in sides)
-                head = {"a": a, "b": b, "words": name, "occurrences": occurrences}
-                compared = asdict(compare_counts(*sides, f1_of, seed=0))
-                rows.append(head | {"f1_a": first, "f1_b": second} | compared)
-    return rows
 
 
 def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:

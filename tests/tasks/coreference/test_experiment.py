@@ -1,5 +1,6 @@
 """Coreference from topics to predictions, small: every stage, what is kept on disk, what is refused."""
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference import experiment, scoring, view
 from cdlm_lab.tasks.coreference.examples import MentionPairExamples, corefer, group_mentions, pairs_within
@@ -143,10 +145,31 @@ def test_another_run_on_the_same_mentions_is_tested_beside_this_one(
         next(row for row in one.rows if (row.split, row.system, row.metric) == ("test", name, "conll/f1"))
         for one, name in ((finished, SYSTEM), (compared, "other/run"))
     )
-    assert [row["b"] for row in compared.tables["comparisons"]][1] == "other/run"
     assert (other.value, other.against, other.group) == (first.value, SYSTEM, "event")
-    test = compared.tables["comparisons"][0]
-    assert (test["b"].endswith("/run"), test["difference"]) == (True, 0)
+    tests = {row["b"]: row for row in compared.tables["comparisons"]}
+    assert (tests["other/run"]["difference"], tests["other/run"]["p_holm"], len(tests)) == (0, 1, 5)
+    for row in finished.tables["comparisons"]:
+        assert tests[row["b"]] == row, "no further folder changes another comparison"
+    assert len({row["family"] for row in tests.values()}) == 5
+
+
+def test_clusters_of_ones_own_have_the_same_scores(
+    started: CoreferenceRun, predictions: Predictions, finished: Report, tmp_path: Path
+):
+    rows = [
+        {"item": mention.id, "cluster": f"{number}"}
+        for number, cluster in enumerate(
+            cluster for one in predictions.test for cluster in one.clusters(predictions.threshold)
+        )
+        for mention in cluster
+    ]
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    made = add_predictions(started, tmp_path / "mine.jsonl")
+    value = {(row.system, row.metric): row.value for row in made.rows if row.seed is None}
+    for row in finished.rows:
+        if (row.system, row.split) == (SYSTEM, "test"):
+            assert value["mine", row.metric] == row.value
+    assert [row["p"] for row in made.comparisons if row["b"] == SYSTEM] == [1]
 
 
 def test_scores_on_disk_are_used_again(prepared: CoreferenceRun, tmp_path: Path):

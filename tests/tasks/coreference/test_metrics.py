@@ -13,19 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.metrics.significance import compare
 from cdlm_lab.tasks.coreference.metrics import (
-    CONLL,
     Parts,
-    count_table,
     joined_topics,
     largest_total,
-    mean_f1,
     parts_by_topic,
     score,
     score_parts,
-    scores_of_parts,
-    total_parts,
 )
 
 MEASURES = ("muc", "b_cubed", "ceaf_e", "lea")
@@ -161,9 +155,6 @@ def test_parts_by_topic():
     assert result["Ll"] == score_parts(letters("ab cd e m"), letters("ab cde"))
     assert result["Lu"] == score_parts(*SECOND)
     assert result["Nd"] == score_parts([], letters("9"))
-    corpus = total_parts([score_parts(*FIRST), score_parts(*SECOND)])
-    assert scores_of_parts(corpus)["conll"].f1 == pytest.approx(score(*CORPUS)["conll"].f1)
-    assert total_parts([]) == dict.fromkeys(MEASURES, Parts())
     without = parts_by_topic(*CORPUS, topic=str.isupper, singletons=False)
     assert without == {
         False: score_parts(letters("ab cd"), letters("ab cde")),
@@ -188,25 +179,6 @@ def test_parts_by_topic_of_singletons_and_of_clusters_across_topics():
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             parts_by_topic(key, response, topic=str.isupper)
-
-
-def test_paired_tests_over_topics():
-    merged = letters("abcde UVWX YZ")
-    a = count_table(parts_by_topic(*CORPUS, topic=str.isupper).values())
-    b = count_table(parts_by_topic(CORPUS[0], merged, topic=str.isupper).values())
-    assert a.shape == (2, 4 * len(CONLL))
-    assert mean_f1(a.sum(axis=0)) == pytest.approx(score(*CORPUS)["conll"].f1)
-    assert mean_f1(a)[1] == pytest.approx(score(*SECOND)["conll"].f1)
-    difference = score(*CORPUS)["conll"].f1 - score(CORPUS[0], merged)["conll"].f1
-    assert compare(a, b, mean_f1, n_resamples=500).difference == pytest.approx(difference)
-    of_lea = count_table([score_parts(*CORPUS)], measures=["lea"])
-    assert mean_f1(of_lea) == pytest.approx([score(*CORPUS)["lea"].f1])
-
-
-@pytest.mark.parametrize("counts", [3.0, [1.0, 2, 3], np.zeros((2, 0)), np.zeros((4, 6))])
-def test_counts_come_in_fours(counts):
-    with pytest.raises(ValueError, match=r"^counts has shape \(.*\); its last axis must hold four numbers"):
-        mean_f1(counts)
 
 
 # Input that is refused, clusterings side by side.
@@ -251,7 +223,8 @@ def test_topics_that_share_clusters_are_joined():
     for system in systems:
         parts = parts_by_topic(key, system, topic=unit)
         assert list(parts) == [{1, 2, 3, 4}, {5}]
-        assert total_parts(parts.values())["ceaf_e"].score == score(key, system)["ceaf_e"]
+        total = sum((one["ceaf_e"] for one in parts.values()), Parts())
+        assert total.score == score(key, system)["ceaf_e"]
     with pytest.raises(KeyError):
         unit((6, 0))
     with pytest.raises(ValueError, match=r"^clusterings\[1\]\[0\] is empty"):

@@ -10,6 +10,7 @@ import pytest
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.matching import alignment as experiment
@@ -41,13 +42,13 @@ REJECTED = {("gru-han", 0): np.array([True]), ("gru-han", 1): np.array([False])}
 
 def reported(folder: Path, **values) -> Report:
     probabilities = {key: one * 1.0 for key, one in DETECTED.items()}
-    form = {"pairs": PAIRS, "scores": SCORES, "unrelated": UNRELATED, "rejected": REJECTED}
-    aligned = Aligned(**form, detected=DETECTED, probabilities=probabilities)
+    form = {"detected": DETECTED, "rejected": REJECTED, "probabilities": probabilities}
     settings = Settings(run_folder=str(folder), **values)
     opened = open_run(folder, name="sentence alignment", parameters={})
-    matching = MatchingRun(settings=MatchingSettings(), pairs={})
+    known = MatchingSettings(systems="gru-han")
+    matching = MatchingRun(settings=known, pairs={"test": [*PAIRS, *UNRELATED]})
     run = AlignmentRun(settings=settings, matching=matching, opened=opened)
-    return experiment.report(run, experiment.evaluate(run, aligned))
+    return experiment.report(run, experiment.evaluate(run, Aligned(scores=SCORES, **form)))
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_given_that_the_documents_are_related(by_hand) -> None:
     assert row["mrr"].seeds == 1
     # cosine is tested against attention
     (row,) = by_hand.tables["comparisons"]
-    assert (row["a"], row["by"], row["b"], row["b_by"]) == ("gru-han", "cosine", "gru-han", "attention")
+    assert (row["a"], row["b"], row["measure"]) == ("gru-han/cosine", "gru-han/attention", "mrr")
     assert row["difference"] == pytest.approx(3 / 8 - (3 / 4 + 2 / 3) / 2)
     assert oracle["gru-han", "cosine"]["mrr"].p == row["p_holm"]
 
@@ -97,9 +98,7 @@ def test_released_an_unrelated_pair_counts_and_a_wrong_decision_is_rank_21(by_ha
     assert row["mrr"].value == pytest.approx(sum(seeds) / 2)
     assert row["mrr"].deviation == pytest.approx(np.std(seeds, ddof=1))
     assert row["at_1"].value == pytest.approx(((1 + 0 + 1) / 3 + (0 + 1 + 0) / 3) / 2)
-    # p and u are one cluster, q another: drawn are the one twice, both, or the other twice
-    alone = ((1 + 1) / 2 + (1 / 3 + 1 / 21) / 2) / 2, (1 / 21 + 1) / 2
-    assert (row["mrr"].low, row["mrr"].high) == pytest.approx((min(alone), max(alone)))
+    assert (row["mrr"].n, row["mrr"].clusters) == (3, 2), "p and u are one cluster, q another"
     random = values(by_hand, "released")["random", ""]
     chance = (25 / 48 + 3 / 4) / 2
     assert random["mrr"].value == pytest.approx((chance + 1 / 21 + (1 + 1 / 21) / 2) / 3)
@@ -121,6 +120,23 @@ def test_sentences_that_a_system_does_not_read_come_last_and_tie() -> None:
 
 
 # ---- on a run of notebook 04
+
+
+def test_scores_of_ones_own_are_ranked_in_the_same_way(finished, tmp_path: Path) -> None:
+    run, aligned, written = finished
+    one, file = aligned.scores["bert-han", "attention", 1], tmp_path / "mine.jsonl"
+    rows = [
+        {"item": pair.id, "scores": ranked(pair, scores).scores.tolist()}
+        for pair, scores in zip(run.pairs, one, strict=True)
+    ]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows[::-1]))
+    mine = {row.metric: row.value for row in add_predictions(run, file).rows if row.system == "mine"}
+    seed_1 = [row for row in written.rows if row.key[::4] == ("bert-han/attention", 1)]
+    theirs = {row.metric: row.value for row in seed_1 if row.group == "oracle"}
+    assert mine == theirs
+    file.write_text("".join(f"{json.dumps(row | {'scores': [0.5]})}\n" for row in rows))
+    with pytest.raises(DataError, match=r"mine\.jsonl:1: field scores: no \d+ scores; write a number a sent"):
+        add_predictions(run, file)
 
 
 @pytest.fixture(scope="module")
@@ -175,17 +191,18 @@ def test_a_run_of_its_own_opens_the_models_of_another(matched, tmp_path: Path) -
 
 def test_every_system_ranks_the_sentences_of_every_pair_with_true_ones(finished) -> None:
     run, aligned, written = finished
-    assert all(pair.related and pair.aligned for pair in aligned.pairs)
+    assert all(pair.related and pair.aligned for pair in run.pairs)
     hierarchical = ("bert-han", "bert-han-shallow", "gru-han")
     assert {key[:2] for key in aligned.scores} == {
         ("tf-idf", "cosine"),
         *((name, by) for name in hierarchical for by in ("attention", "cosine")),
         *(("cdlm", by) for by in ("global attention", "encodings")),
     }
-    for lists in map(aligned.lists, aligned.scores):
-        assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in aligned.pairs]
+    for scores in aligned.scores.values():
+        lists = [ranked(*both) for both in zip(run.pairs, scores, strict=True)]
+        assert [len(one.scores) for one in lists] == [len(pair.first.sentences) for pair in run.pairs]
         true = [tuple(np.flatnonzero(one.relevant)) for one in lists]
-        assert true == [pair.aligned for pair in aligned.pairs]
+        assert true == [pair.aligned for pair in run.pairs]
     ways = list(values(written, "joint"))
     assert len(ways) == 9
     for group in ("oracle", "released"):
@@ -213,7 +230,7 @@ def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
 
     assert all(system.label in html() for system in run.matching.systems)
     assert "the true sentence" in html()
-    assert html(aligned.pairs[1].id).count("<tr") > 3
+    assert html(run.pairs[1].id).count("<tr") > 3
     with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
         html("none such")
 

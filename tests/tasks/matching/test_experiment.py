@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, f1_score
 from tagging_runs import score_of
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import DocumentLink, PairDocument, PassedOver
 from cdlm_lab.data.splits import check_splits
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import read_report
 from cdlm_lab.tasks.matching import experiment, view
 from cdlm_lab.tasks.matching.experiment import SAME_TEXT, MatchingRun, Settings, linked_pairs, read_pairs
@@ -32,13 +34,43 @@ def test_every_system_is_trained_with_every_seed_and_scored(matched: MatchingRun
     assert rows["gru-han"].p is None  # nothing that it builds on was run
     each = [score_of(report, "cdlm", "test", "accuracy", seed).value for seed in (0, 1)]
     assert rows["cdlm"].value == pytest.approx(np.mean(each))
-    assert {row["a"]: row["b"] for row in report.tables["comparisons"]} == {"bert-han-shallow": "bert-han"}
+    compared = [(row["a"], row["b"], row["measure"]) for row in report.tables["comparisons"]]
+    assert compared == [("bert-han-shallow", "bert-han", measure) for measure in ("accuracy", "f1")]
     means = [row for row in report.rows if row.split == "test" and row.seed is None]
     assert {(row.n, row.clusters) for row in means} == {(6, 3)}
-    assert {row.metric for row in report.rows if row.seed == 1} == {"accuracy", "precision", "recall", "f1"}
+    assert {row.metric for row in report.rows if row.seed == 1} == {"accuracy", "f1"}
     assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6, "test_one_document": 6}
     for split in ("dev", "test"):
         assert f"storyworld, {split}" in view.score_table(report, split).html()
+
+
+def test_scores_are_those_of_a_second_definition(matched: MatchingRun) -> None:
+    report, gold = read_report(matched.folder), [pair.related for pair in matched.pairs["test"]]
+    for training in matched.trainings:
+        found = matched.read_predictions(matched.files(training)["test"], "test").decisions
+        accuracy, f1 = (
+            score_of(report, training.key[0], "test", name, training.seed) for name in ("accuracy", "f1")
+        )
+        assert accuracy.value == accuracy_score(gold, found)
+        assert f1.value == pytest.approx(f1_score(gold, found, zero_division=0))
+
+
+@pytest.mark.parametrize("field", ["related", "score"])
+def test_decisions_of_ones_own_have_the_same_scores(matched: MatchingRun, tmp_path: Path, field: str) -> None:
+    training, file = matched.trainings[-1], tmp_path / "mine.jsonl"
+    one = matched.read_predictions(matched.files(training)["test"], "test")
+    values = (one.decisions if field == "related" else one.probabilities).tolist()
+    pairs = zip(matched.pairs["test"], values, strict=True)
+    file.write_text("".join(f"{json.dumps({'item': pair.id, field: value})}\n" for pair, value in pairs))
+    made, report = add_predictions(matched, file), read_report(matched.folder)
+    mine = {row.metric: row.value for row in made.rows if row.system == "mine" and row.seed is None}
+    assert mine == {
+        metric: score_of(report, training.key[0], "test", metric, training.seed).value
+        for metric in ("accuracy", "f1")
+    }
+    file.write_text(file.read_text().replace(f": {json.dumps(values[0])}", ': "yes"', 1))
+    with pytest.raises(DataError, match=rf"mine\.jsonl:1: field {field}: is 'yes'; write "):
+        add_predictions(matched, file)
 
 
 def test_with_one_document_of_each_pair_the_same_models_are_measured_again(matched: MatchingRun) -> None:

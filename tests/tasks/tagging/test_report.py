@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from tagging_runs import score_of, tagged, tagging_run
 
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import TagSpan, tag_set
 from cdlm_lab.encoders.precision import precision_in_words
+from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging import view
@@ -128,6 +130,7 @@ def test_comparisons_are_of_the_runs_own_k_on_test(written) -> None:
     assert row["difference"] == pytest.approx((1 + 6 / 7) / 2 - (0.5 + 6 / 7) / 2)
     score = score_of(by_hand, "doc-arc", "test", "f1")
     assert (score.p, score.against) == (row["p_holm"], "bert-lstm")
+    assert row["p"] == max(row["p_items"], row["p_seeds"])
     tiny = replace(by_hand, tables={"comparisons": [row | {"p_holm": 0.0002}]})
     assert "+25.0 [" in view.comparison_table(by_hand).html()
     assert "&lt; 0.001" in view.comparison_table(tiny).html()
@@ -168,6 +171,35 @@ def test_gains_are_of_words(written) -> None:
     assert every["difference"] == pytest.approx((1 + 8 / 9) / 2 - (6 / 9 + 8 / 9) / 2)
     # Sul of c alone, where it stands four times: right with one of two seeds, and with both
     assert (every["occurrences"], top["occurrences"], top["difference"]) == (5, 1, pytest.approx(1 - 0.5))
+    assert (every["f1_a"], every["f1_b"]) == pytest.approx(((1 + 8 / 9) / 2, (6 / 9 + 8 / 9) / 2))
+    assert {row["family"] for row in rows.values()} == {"word_f1/doc-arc/bert-lstm"}
+
+
+@pytest.mark.parametrize("name", ["doc-arc-3-0", "bert-lstm-0"])
+def test_predictions_of_ones_own_have_the_same_scores(written, tmp_path: Path, name: str) -> None:
+    run, by_hand = written
+    system, seed = next(one.key for one in run.trainings if one.name == name)
+    tags = tagged_by_hand(run)[system, seed]["test"].predicted()
+    rows = [{"item": item, "tags": of} for item, of in zip("abc", tags, strict=True)]
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows[::-1]))
+    made = add_predictions(run, file)
+    mine = {row.metric: row.value for row in made.rows if row.key[:3] == ("mine", "test", "") and row.seeds}
+    assert list(mine) == ["precision", "recall", "f1"]
+    for metric, value in mine.items():
+        assert value == pytest.approx(score_of(by_hand, system, "test", metric, seed).value)
+    compared = [(row["b"], row["measure"], row["group"]) for row in made.comparisons]
+    assert compared.count(("doc-arc", "f1", "")) == compared.count(("doc-arc", "word_f1", "top 1%")) == 1
+
+
+@pytest.mark.parametrize("tags", [[["O"]], [["O", "O", "X"], ["O"] * 3], "O", [1], None])
+def test_tags_of_ones_own_that_do_not_fit_are_refused(written, tmp_path: Path, tags: Any) -> None:
+    run, _ = written
+    rows = [{"item": "b", "tags": [["O", "O"]]}, {"item": "a", "tags": tags}]
+    rows.append({"item": "c", "tags": [["O"] * 4]})
+    (tmp_path / "mine.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(DataError, match=r"mine\.jsonl:2: field tags: no tags of 2 sentences of 3, 3 words; "):
+        add_predictions(run, tmp_path / "mine.jsonl")
 
 
 def test_the_top_entities_are_frequent_here_and_rare_elsewhere(written) -> None:
