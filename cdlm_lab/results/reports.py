@@ -95,7 +95,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     MATCHING: Experiment(
         rows=("systems",),
-        test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences", "data_seed"),
+        test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences"),
         labels=_matcher_labels,
     ),
     ALIGNMENT: Experiment(
@@ -110,7 +110,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     TAGGING: Experiment(
         rows=("systems", "sweep"),
-        test=(*_STORIES, "held_out_documents", "most_context"),
+        test=(*_STORIES, "held_out_documents"),
         labels=lambda _: _TAGGER_LABELS,
     ),
     ANSWERS: Experiment(

@@ -31,7 +31,6 @@ FORMS: dict[Any, list[tuple[dict[str, Any], str]]] = {
         ({"tags": ("O", "O")}, "give each tag once"),
         ({"tags": "O"}, "give each tag once"),
         ({"context_encoder": "gru"}, "context_encoder is 'gru'; choose one of bilstm, linear"),
-        ({"context_order": "sentences"}, "context_order is 'sentences'; choose one of target, sentence"),
         ({"context_encoder": "linear", "context": False}, "'linear' needs context"),
     ],
     TaggerHead: [

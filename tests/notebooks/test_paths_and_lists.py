@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 OTHERS = {
     "variant", "projections", "packing", "masking", "attention", "precision", "parallel", "workers", "split",
     "kind", "context", "topic_level", "select_by", "unrelated", "source", "reading", "seen", "kinds",
-    "support", "shown_model", "shown_pair", "shown_system", "context_encoder", "schedule", "context_order",
+    "support", "shown_model", "shown_pair", "shown_system", "context_encoder", "schedule",
     "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates", "own_question",
     "chains"
 }  # fmt: skip

@@ -32,7 +32,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
     document_tagging: [("seeds", 0), ("epochs", 0), ("batch_size", 0), ("encoder_epochs", -1),
                        ("select_by", "accuracy"), ("schedule", "cosine"),
                        ("sweep", "2 0"), ("sweep", "2,5"), ("sweep", "-2"), ("train_documents", -1),
-                       ("train_documents", "six"), ("held_out_documents", -2), ("most_context", -1),
+                       ("train_documents", "six"), ("held_out_documents", -2),
                        ("layers", 0), ("occurrences", 0), ("hidden_size", -1),
                        ("context_encoder", "gru"), ("most_tokens", 2), ("encoder", 3)],
     paragraph_pretraining: [("head", "ie_1"), ("head_layers", "relu"),

@@ -39,11 +39,9 @@ class ThresholdChoice:
 
 def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
     """Turn the scores (pairs,) of (0, 1), (0, 2), ..., (1, 2), ... into a symmetric float64 matrix (mentions,
-    mentions) with ones on the diagonal. Raises ValueError if the number of scores does not fit."""
-    scores, pairs = np.asarray(scores, dtype=np.float64), mentions * (mentions - 1) // 2
-    if scores.shape != (pairs,):
-        raise ValueError(f"{mentions} mentions have {pairs} pairs, but scores has shape {scores.shape}")
-    square = squareform(scores) if pairs else np.zeros((mentions, mentions))
+    mentions) with ones on the diagonal."""
+    scores = np.asarray(scores, dtype=np.float64)
+    square = squareform(scores) if len(scores) else np.zeros((mentions, mentions))
     np.fill_diagonal(square, 1.0)
     return square
 
@@ -51,20 +49,12 @@ def square_scores(scores: ArrayLike, *, mentions: int) -> np.ndarray:
 def merge_tree(scores: ArrayLike) -> np.ndarray:
     """Build the average-linkage tree, which serves every threshold, from symmetric coreference probabilities
     (mentions, mentions). Returns scipy's linkage matrix, float64 (mentions - 1, 4): the two clusters merged,
-    their distance (1 - score) and their number of mentions. Raises ValueError if the scores are not valid."""
+    their distance (1 - score) and their number of mentions. Raises ValueError for a score outside [0, 1]."""
     square = np.array(scores, dtype=np.float64)
-    if square.ndim != 2 or square.shape[0] != square.shape[1]:
-        raise ValueError(f"scores has shape {square.shape}; it must be (mentions, mentions)")
-    if not len(square):
-        raise ValueError("there are no mentions; a tree has at least one")
     np.fill_diagonal(square, 1.0)
     if len(bad := np.argwhere(~((square >= 0) & (square <= 1)))):  # true of nan as well
         i, j = bad[0].tolist()
         raise ValueError(f"scores[{i}, {j}] is {square[i, j]}; a score lies in [0, 1]")
-    if len(lopsided := np.argwhere(square != square.T)):
-        i, j = lopsided[0].tolist()
-        both = f"scores[{i}, {j}] is {square[i, j]}, but scores[{j}, {i}] is {square[j, i]}"
-        raise ValueError(f"{both}; give both orders one score")
     if len(square) == 1:
         return np.empty((0, 4))
     return hierarchy.linkage(squareform(1 - square, checks=False), method="average")
@@ -75,8 +65,6 @@ def labels_at(tree: ArrayLike, threshold: float) -> np.ndarray:
     it. Returns the cluster label of each mention, int64 (mentions,)."""
     tree = np.asarray(tree, dtype=np.float64)
     _check_threshold(threshold)
-    if tree.ndim != 2 or tree.shape[1] != 4:
-        raise ValueError(f"tree has shape {tree.shape}; it must be (mentions - 1, 4), as merge_tree gives it")
     if not len(tree):
         return np.zeros(1, dtype=np.int64)
     below = np.nextafter(1 - threshold, -1)  # scipy also merges at a distance equal to it, scikit-learn not
@@ -110,11 +98,8 @@ def best_threshold(candidates: Iterable[float], score_of: Callable[[float], floa
 
 def clusters_of(items: Sequence[Item], labels: ArrayLike) -> list[tuple[Item, ...]]:
     """Group items by label. Clusters are in the order of their first items; items keep their order."""
-    labels = np.asarray(labels)
-    if labels.shape != (len(items),):
-        raise ValueError(f"there are {len(items)} items, but labels has shape {labels.shape}; one for each")
-    clusters: dict[int, list[Item]] = {}
-    for item, label in zip(items, labels.tolist(), strict=True):
+    clusters: dict[Hashable, list[Item]] = {}
+    for item, label in zip(items, np.asarray(labels).tolist(), strict=True):
         clusters.setdefault(label, []).append(item)
     return [tuple(cluster) for cluster in clusters.values()]
 

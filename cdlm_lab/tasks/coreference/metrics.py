@@ -85,23 +85,16 @@ def overlaps(key: Clusters, response: Clusters, *, singletons: bool = True) -> O
 
 
 def checked_clusters(clusters: Clusters, *, side: str) -> list[list[Hashable]]:
-    """The clusters as lists; TypeError or ValueError unless every mention is hashable and occurs once (the
+    """The clusters as lists; ValueError unless every cluster has mentions and every mention occurs once (the
     reference scorer drops all but the first). `side` is their name in errors: "key", "response"."""
-    checked = [
-        _as_list(f"{side}[{number}]", cluster, "mentions")
-        for number, cluster in enumerate(_as_list(side, clusters, "clusters"))
-    ]
+    checked = [list(cluster) for cluster in clusters]
     cluster_of: dict[Hashable, int] = {}
     for number, cluster in enumerate(checked):
         here = f"{side}[{number}]"
         if not cluster:
             raise ValueError(f"{here} is empty; leave out clusters without mentions")
         for mention in cluster:
-            try:
-                earlier = cluster_of.setdefault(mention, -1)
-            except TypeError as error:
-                what = f"{here} has the mention {reprlib.repr(mention)}, which is not hashable"
-                raise TypeError(f"{what}; make mentions tuples, strings or numbers") from error
+            earlier = cluster_of.setdefault(mention, -1)
             if earlier == number:
                 raise ValueError(f"{here} has the mention {mention!r} twice; name each mention once")
             if earlier >= 0:
@@ -110,14 +103,6 @@ def checked_clusters(clusters: Clusters, *, side: str) -> list[list[Hashable]]:
                 raise ValueError(f"{what}; a mention belongs to one cluster")
             cluster_of[mention] = number
     return checked
-
-
-def _as_list(name: str, value: object, content: str) -> list:
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return list(value)
-    hint = "; pass its .values()" if isinstance(value, Mapping) else ""
-    what = f"{name} is {reprlib.repr(value)}, a {type(value).__name__}"
-    raise TypeError(f"{what}; it must be a list of {content}{hint}")
 
 
 def joined_topics(

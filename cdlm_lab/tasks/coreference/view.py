@@ -207,9 +207,6 @@ def errors_html(
     return view("errors", "tasks/coreference/errors.html.jinja", width=1180, style=style, **form)
 
 
-SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "star")
-
-
 def dendrogram_figure(
     tree: ArrayLike,
     mentions: Sequence[ShownMention],
@@ -230,8 +227,10 @@ def dendrogram_figure(
     labels = labels_at(tree, threshold)
     order = leaf_order(tree)
     leaves = [mentions[leaf] for leaf in order]
-    colours, symbols = _marks([mention.gold for mention in leaves], colours)
-    hues, shapes = ([of[mention.gold] for mention in leaves] for of in (colours, symbols))
+    golds = [mention.gold for mention in leaves]
+    colours = html.gold_colours(zip(golds, golds[1:] or golds, strict=False), colours)
+    hues, times = [colours[gold] for gold in golds], Counter(golds)
+    shapes = ["circle" if gold is not None and times[gold] > 1 else "circle-open" for gold in golds]
     marker = {"color": hues, "symbol": shapes, "size": 9, "line": {"width": 1.4, "color": hues}}
     figure = go.Figure(_branches(tree, order, [mention.gold for mention in mentions], colours))
     rows, hover = list(range(len(leaves))), list(map(_hover, leaves))
@@ -258,39 +257,6 @@ def leaf_order(tree: np.ndarray) -> list[int]:
         row[:2] = sorted(row[:2], key=lambda node: first[int(node)])
         first.append(first[int(row[0])])
     return leaves_list(ordered).tolist()  # scipy's `dendrogram` recurses, too deep for long chains of merges
-
-
-def group_colours(
-    clusters: Sequence[ShownCluster], tree: ArrayLike, mentions: Sequence[ShownMention]
-) -> dict[str | None, str]:
-    """Return one colour for each gold cluster of a group of mentions, for its predicted clusters, as in
-    `clusters_html`, and its tree, as in `dendrogram_figure`: different, as far as there are enough, in each
-    cluster and among neighbours in the tree."""
-    order = leaf_order(np.asarray(tree, dtype=np.float64))
-    return html.gold_colours(
-        [*(cluster.golds for cluster in clusters), *_nearby([mentions[leaf].gold for leaf in order])]
-    )
-
-
-def _nearby(golds: Sequence[str | None]) -> list[list[str | None]]:
-    """Return the gold clusters that are neighbours in the figure, four at a time: colours are few, and those
-    of one predicted cluster need some."""
-    each = list(dict.fromkeys(golds))
-    return [each[place : place + 4] for place in range(max(1, len(each) - 3))]
-
-
-def _marks(
-    golds: Sequence[str | None], colours: Colours | None
-) -> tuple[dict[str | None, str], dict[str | None, str]]:
-    """Return colour and symbol of each gold cluster, by order in the figure; hollow dots for singletons."""
-    several = [gold for gold in dict.fromkeys(golds) if gold is not None and golds.count(gold) > 1]
-    colours = html.gold_colours(_nearby(golds), colours)
-    symbols = dict.fromkeys(golds, "circle-open")
-    before: Counter[str] = Counter()
-    for gold in several:
-        symbols[gold] = SYMBOLS[before[colours[gold]] % len(SYMBOLS)]
-        before[colours[gold]] += 1
-    return colours, symbols
 
 
 def _branches(
@@ -444,7 +410,7 @@ def _colours(prepared: CoreferenceRun, predictions: Predictions) -> dict[str | N
     """The colour of each gold cluster of the largest test group, the same in all pictures of the notebook."""
     largest = _largest(predictions)
     clusters = shown_clusters(prepared.topics["test"], largest, predictions.threshold)
-    return group_colours(clusters, largest.tree, _shown_mentions(prepared, largest))
+    return html.gold_colours(cluster.golds for cluster in clusters)
 
 
 def _shown_mentions(prepared: CoreferenceRun, prediction: GroupPrediction) -> list[ShownMention]:

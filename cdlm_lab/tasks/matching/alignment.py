@@ -57,7 +57,6 @@ class Settings:
     trained: str = ""  # a run of notebook 04 whose models are opened where `matching_run` is ""; "" = trained
     matching_run: str = ""
     systems: str = ""  # "" = all of that run
-    source: Literal["first token", "other document"] = "other document"
     reading: Literal["hit", "precision"] = "hit"
     precision: Precision = "auto"
     shown_pair: str = ""
@@ -307,8 +306,7 @@ def predict(run: AlignmentRun) -> Aligned:
 def _longformer_scores(
     run: AlignmentRun, training: Training, pairs: Sequence[DocumentPair]
 ) -> dict[str, list[np.ndarray]]:
-    source = run.settings.source
-    file = run.folder / "alignments" / f"{training.name}-{source.replace(' ', '-')}.npy"
+    file = run.folder / "alignments" / f"{training.name}.npy"
     counts = [len(pair.first.sentences) for pair in pairs]
     with KeptNumbers(file, (len(pairs), 2, max(counts))) as kept:
         if len(kept.missing):
@@ -316,7 +314,7 @@ def _longformer_scores(
             with Progress(total=len(pairs), initial=done, desc=training.label, unit="pair") as bar:
                 for number in kept.missing:
                     kept.values[number] = -np.inf  # padding beyond the last sentence
-                    alignments = longformer_alignments(matcher, pairs[number], source=source)
+                    alignments = longformer_alignments(matcher, pairs[number])
                     for place, scores in enumerate(alignments.values()):
                         kept.values[number, place, : len(scores)] = scores
                     kept.save_when_due()
@@ -328,11 +326,11 @@ def _longformer_scores(
     }
 
 
-def longformer_alignments(matcher: Matcher, pair: DocumentPair, *, source: str) -> dict[str, np.ndarray]:
+def longformer_alignments(matcher: Matcher, pair: DocumentPair) -> dict[str, np.ndarray]:
     """Scores of the sentences of the first document by `global attention` and by `encodings`."""
     sequence = matcher.examples([pair]).describe(0)
     return {
-        GLOBAL_ATTENTION: by_global_attention(matcher.model, sequence, document=0, source=source),
+        GLOBAL_ATTENTION: by_global_attention(matcher.model, sequence, document=0),
         ENCODINGS: by_encodings(matcher.model, sequence, document=0),
     }
 

@@ -66,7 +66,7 @@ def compare_own(run: AlignmentRun, first_document: str, second_document: str) ->
     pair, columns = own_pair(first_document, second_document), []
     for system in run.matching.systems:
         loaded = run.matching.loaded(system)
-        columns.append(compared_own(run.matching, loaded, pair, system.label, source=run.settings.source))
+        columns.append(compared_own(run.matching, loaded, pair, system.label))
     foreign = run.matching.foreign([first_document, second_document])
     html = f"{warning(foreign)}{pair_html(pair, columns)}"
     runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
@@ -79,14 +79,12 @@ def own_pair(first: str, second: str) -> DocumentPair:
     return DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
 
 
-def compared_own(
-    matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str, *, source: str
-) -> AlignedColumn:
+def compared_own(matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str) -> AlignedColumn:
     """Whether a loaded system says that a pair belongs together, and its weights of the first's sentences."""
     predictions = matching.predict_pairs(loaded, [pair])
     alignments = {by: every[0] for by, every in predictions.alignments.items()}
     if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
-        alignments = longformer_alignments(loaded, pair, source=source)
+        alignments = longformer_alignments(loaded, pair)
     column = column_of(label, alignments, pair, predictions.probabilities[0])
     return replace(column, others_read=sentences_read(matching, loaded, pair)[1])
 
@@ -174,7 +172,6 @@ class MatchingModel:
 
     name: str
     system: str
-    source: str  # the global tokens for alignment by attention, a parameter of notebook 05
     run: MatchingRun = field(repr=False)
     matcher: Matcher = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
@@ -191,7 +188,7 @@ class MatchingModel:
         """The weight of each sentence of the first document for its relation to the second."""
         pair, cut = self._pair(first, second)
         with bars_after(PATIENCE):
-            column = compared_own(self.run, self.matcher, pair, self.matcher.system.label, source=self.source)
+            column = compared_own(self.run, self.matcher, pair, self.matcher.system.label)
         both = enumerate(zip(pair.first.sentences, column.weights, strict=True))
         parts = (AlignedSentence(sentence=n, text=text, weight=weight) for n, (text, weight) in both)
         picture = partial(pair_html, pair, [column])
@@ -220,7 +217,7 @@ class MatchingModel:
 def load_matching(name: str, run: str, system: str) -> MatchingModel:
     """A matcher of a run of notebook 04."""
     settings = settings_of_run(document_matching.Settings, run)
-    return _matcher(name, settings, system, sentence_alignment.Settings().source)
+    return _matcher(name, settings, system)
 
 
 def load_alignment(name: str, run: str, system: str) -> MatchingModel:
@@ -229,10 +226,10 @@ def load_alignment(name: str, run: str, system: str) -> MatchingModel:
     settings = sentence_alignment.matched_settings(given)
     if settings.trained:
         settings = replace(settings, run_folder="")
-    return _matcher(name, settings, system, given.source)
+    return _matcher(name, settings, system)
 
 
-def _matcher(name: str, settings: document_matching.Settings, system: str, source: str) -> MatchingModel:
+def _matcher(name: str, settings: document_matching.Settings, system: str) -> MatchingModel:
     learned = [one for one in settings.chosen if one.is_model]  # a threshold is fitted to a corpus
     if not learned:
         raise ParameterError(f"{name}: none of its systems is a model; a threshold is fitted to a corpus")
@@ -240,4 +237,4 @@ def _matcher(name: str, settings: document_matching.Settings, system: str, sourc
     chosen = system_named(system, sorted(learned, key=partial(score_on_dev, run)))
     training = Training(chosen, 0)
     form = {"run": run, "matcher": run.load(training), "profile": profile_of(run, training)}
-    return MatchingModel(name=name, system=chosen.name, source=source, **form)
+    return MatchingModel(name=name, system=chosen.name, **form)

@@ -14,19 +14,15 @@ from transformers import PreTrainedModel
 
 from cdlm_lab.encoders.percentile_rank import source_scores
 from cdlm_lab.encoders.source_attention import attend_to_source, evaluating, hidden_states
-from cdlm_lab.errors import check_choice
 from cdlm_lab.tasks.matching.examples import MatchSequence
 
-FIRST_TOKEN, OTHER_DOCUMENT = SOURCES = ("first token", "other document")
 # Source tokens recorded at once: 2.4 GB for 12 layers of 12 heads and 4,096 tokens.
 _PART = 512
 
 
-def by_global_attention(
-    model: PreTrainedModel, sequence: MatchSequence, *, document: int, source: str
-) -> np.ndarray:
+def by_global_attention(model: PreTrainedModel, sequence: MatchSequence, *, document: int) -> np.ndarray:
     """Score the sentences of a document, float64 (sentences,), by the attention between their tokens and
-    global ones, in both directions.
+    those of the other document, all of which are made global, in both directions.
 
     The score of a token is exp(a) - 1, where a is its attention from and to a source token, averaged over all
     source tokens, heads and layers; that of a sentence is the mean over its tokens. Section 3.5 of CDLM sums
@@ -38,13 +34,10 @@ def by_global_attention(
         model: an encoder from `load_encoder`, or a classifier loaded with `whole_last_layer=True`; its
             training mode is restored.
         document: the one whose sentences are scored, 0 or 1.
-        source: `first token`, which is global anyway; `other document`, all tokens of which are made global.
     """
     _check_document(document)
-    check_choice("source", source, SOURCES)
-    first = np.flatnonzero(sequence.global_attention_mask)
-    tokens = first if source == FIRST_TOKEN else np.flatnonzero(sequence.side == 1 - document)
-    is_global = np.union1d(first, tokens)
+    tokens = np.flatnonzero(sequence.side == 1 - document)
+    is_global = np.union1d(np.flatnonzero(sequence.global_attention_mask), tokens)
     given, received = 0.0, 0.0  # (layers, heads, 1, seq), means over the source
     for start in range(0, len(tokens), _PART):
         part = tokens[start : start + _PART]

@@ -236,35 +236,14 @@ class PairCollate:
         (sentences, size); `labels` must be in all examples or in none. `sentence_mask` is bool (batch, 2,
         sentences), True = sentence."""
         check_keys(examples, needed=SIDES, optional=("labels",))
-        documents = {
-            f"examples[{row}][{side!r}]": np.asarray(example[side])
-            for row, example in enumerate(examples)
-            for side in SIDES
-        }
-        _check_kind(documents)
-        masks = [np.ones(len(each), dtype=bool) for each in documents.values()]
-        inputs, sentence_mask = padded([*documents.values()], fill=tokens.FILLING), padded(masks, fill=False)
+        documents = [np.asarray(example[side]) for example in examples for side in SIDES]
+        masks = [np.ones(len(each), dtype=bool) for each in documents]
+        inputs, sentence_mask = padded(documents, fill=tokens.FILLING), padded(masks, fill=False)
         shape = (len(examples), 2)
         batch = {"inputs": inputs.unflatten(0, shape), "sentence_mask": sentence_mask.unflatten(0, shape)}
         if "labels" in examples[0]:
             batch["labels"] = torch.tensor([float(example["labels"]) for example in examples])
         return batch
-
-
-def _check_kind(documents: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError unless all named documents are of words, or all of vectors of one size."""
-    model = next(iter(documents.values()))
-    whole = np.issubdtype(model.dtype, np.integer)
-    for name, each in documents.items():
-        what = ""
-        if each.ndim != 2:
-            raise ValueError(f"{name} has shape {each.shape}; it must be (sentences, words or size)")
-        if each.dtype != model.dtype:
-            what = f"{name} is {each.dtype}, but examples[0]['first'] {model.dtype}"
-        elif not whole and each.shape[1] != model.shape[1]:
-            what = f"{name} has vectors of size {each.shape[1]}, but examples[0]['first'] {model.shape[1]}"
-        if what:
-            raise ValueError(f"{what}; encode all documents alike")
 
 
 def embedding_table(vectors: np.ndarray, *, size: int) -> np.ndarray:

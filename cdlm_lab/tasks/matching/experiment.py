@@ -57,6 +57,7 @@ __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "tra
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
+DRAW = 0  # seed of splits, unrelated pairs and drawn training pairs
 # Control: test without the first documents. What is right there was not read across documents.
 ONE_DOCUMENT = "test_one_document"
 NOTHING = PairDocument(id="nothing", sentences=(".",))
@@ -88,7 +89,6 @@ class Settings(matching.MatcherSettings):
     # Length of the passage around the citation, which represents the citing paper, and of the start of the
     # cited one; 0 = whole papers, and also links whose citing sentence is unknown.
     passage_sentences: int = Field(default=10, ge=0, description="0 means all")
-    data_seed: int = 0
     # Of each training document a random number of sentences is read, at least this.
     fewest_sentences: int = Field(default=0, ge=0, description="0 means that documents stay whole")
     # epochs, batch_size, learning_rate: for the hierarchical systems. encoder_epochs, ...: for the systems
@@ -162,7 +162,7 @@ def read_pairs(given: Settings) -> tuple[Pairs, PassedOver]:
         pairs = {split: tuple(read_records("pairs", folder, split)) for split in SPLITS}
     for alone in [{split: of_split} for split, of_split in pairs.items()] if by_pairs else [pairs]:
         splits.check_splits(alone)
-    return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=given.data_seed)}, lost
+    return pairs | {"train": runs.drawn(pairs["train"], given.train_pairs, seed=DRAW)}, lost
 
 
 def linked_pairs(
@@ -176,7 +176,7 @@ def linked_pairs(
     """
     used = [link for link in links if link.in_first or not given.passage_sentences]
     twin_of = _read_alike(documents, used, opening=given.passage_sentences)
-    form = {"shares": SHARES, "seed": given.data_seed, "drop_crossing": True}
+    form = {"shares": SHARES, "seed": DRAW, "drop_crossing": True}
     split = splits.split_without_leaks(used, **form, twin_of=twin_of)
     known = [*links, *_links_of_twins(links, twin_of)]
     pairs = {
@@ -223,12 +223,12 @@ def _pairs_of(
     """The pairs from the links of one split; `known`: the links of all splits."""
     whole: Mapping[str, str] = {}
     if length := given.passage_sentences:
-        form = {"length": length, "opening": length, "seed": given.data_seed}
+        form = {"length": length, "opening": length, "seed": DRAW}
         passages = links_of.citing_passages(documents, links, **form, known=known)
         documents, links, known = passages.documents, passages.links, passages.known
         whole = passages.paper_of
     form = {"negatives_per_positive": given.negatives_per_positive, "hard": given.drawn}
-    for pair in links_of.pairs_from_links(documents, links, **form, seed=given.data_seed, known=known):
+    for pair in links_of.pairs_from_links(documents, links, **form, seed=DRAW, known=known):
         yield replace(pair, cluster=whole.get(pair.cluster, pair.cluster))
 
 

@@ -11,6 +11,8 @@ from statistics import fmean
 from textwrap import wrap
 
 import numpy as np
+import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
 
 from cdlm_lab.data.records import DocumentPair
@@ -185,49 +187,23 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     are in the order of the rows; the system `random` is a dashed line.
 
     `rows` are named by system and way of ranking, such as `gru-han/cosine`, and labelled by system."""
-    groups: dict[str, list[SystemRow]] = {}
+    bars = []
     for row in (one for one in rows if one.system != RANDOM):
-        groups.setdefault(row.system.partition("/")[0], []).append(row)
-    width = 0.7 / max(map(len, groups.values()))
-    ways: dict[str, list[tuple[float, SystemRow]]] = {}  # way of ranking -> (position, row) of its bars
-    for place, group in enumerate(groups.values()):
-        for number, row in enumerate(group):
-            at = place + (number - (len(group) - 1) / 2) * width  # groups of fewer bars are centred
-            ways.setdefault(row.system.partition("/")[2], []).append((at, row))
-    figure = go.Figure()
-    for number, (way, bars) in enumerate(ways.items()):
-        figure.add_trace(_bars(bars, number).update(width=0.92 * width, name=plain_text(way) or "all"))
-    names = [wrap(html.visible(group[0].label), 14) for group in groups.values()]  # wrapped, so never rotated
-    labels = ["<br>".join(map(plain_text, lines)) for lines in names]
-    axis = charts.rows_of_an_axis(labels, room=(0.55, 0.55))
-    for row in rows:
-        if row.system == RANDOM:
-            line = {"mode": "lines", "line": {"color": html.TEXT, "width": 2, "dash": "dash"}}
-            words = {"name": plain_text(row.label), "words": _in_words(row)}
-            figure.add_trace(charts.marks(axis["range"], [row.scores["mrr"].value] * 2, **line, **words))
-    figure.update_xaxes(axis, ticks="", tickfont_size=13)
-    figure.update_yaxes(range=[0, 1])
+        score = row.scores["mrr"]
+        lines = wrap(html.visible(row.label), 14)  # wrapped, so never rotated
+        names = {"system": "<br>".join(map(plain_text, lines)), "words": _in_words(row)}
+        low, high = (score.value if bound is None else bound for bound in (score.low, score.high))
+        ends = {"above": high - score.value, "below": score.value - low}
+        bars.append({**names, "way": row.system.partition("/")[2] or "all", "mrr": score.value, **ends})
+    form = {"color": "way", "pattern_shape": "way", "error_y": "above", "error_y_minus": "below"}
+    looks = {"color_discrete_sequence": _COLOURS, "pattern_shape_sequence": _PATTERNS, "barmode": "group"}
+    figure = px.bar(pd.DataFrame(bars), x="system", y="mrr", hover_name="words", **form, **looks)
+    for row in (one for one in rows if one.system == RANDOM):
+        line = {"line_dash": "dash", "line_color": html.TEXT, "annotation_text": _in_words(row)}
+        figure.add_hline(row.scores["mrr"].value, **line)
+    figure.update_traces(opacity=0.8).update_yaxes(range=[0, 1]).update_layout(legend_title_text="")
     y = "MRR, documents known to be related"
-    return charts.lay_out(figure, title="", y=y, barmode="overlay", margin_t=60)
-
-
-def _bars(bars: Sequence[tuple[float, SystemRow]], number: int) -> go.Bar:
-    """Return the bars, (position, row), of one way of ranking, whose `number` sets colour and pattern."""
-    shape = _PATTERNS[number % len(_PATTERNS)]
-    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "white", "solidity": 0.15, "size": 7}
-    scores = [row.scores["mrr"] for _, row in bars]
-    values = [score.value for score in scores]
-    lows = [score.value if score.low is None else score.low for score in scores]
-    highs = [score.value if score.high is None else score.high for score in scores]
-    return go.Bar(
-        x=[at for at, _ in bars],
-        y=values,
-        # Translucent, so that the lower end of an interval is visible behind the bar.
-        marker={"color": _COLOURS[number % len(_COLOURS)], "opacity": 0.7, "pattern": pattern},
-        error_y=charts.interval(values, lows, highs, color=html.TEXT, thickness=2, width=5),
-        hovertext=[_in_words(row) for _, row in bars],
-        hoverinfo="text",
-    )
+    return charts.lay_out(figure, title="", x=" ", y=y, margin_t=60)
 
 
 def _in_words(row: SystemRow) -> str:

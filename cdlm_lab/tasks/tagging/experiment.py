@@ -13,7 +13,7 @@ after `patience` epochs without improvement, in the released code one epoch late
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
@@ -68,7 +68,6 @@ class Settings(TaggerSettings):
     corpus: str = STORYWORLD
     train_documents: int = Field(default=0, ge=0, description="0 means all")
     held_out_documents: int = Field(default=0, ge=0, description="0 means all")
-    most_context: int = Field(default=0, ge=0, description="0 means all")
     seeds: int = Field(default=1, ge=1)
     sweep: str = ""
     epochs: int = Field(default=4, ge=1)
@@ -132,7 +131,7 @@ def read_tagged(given: Settings) -> TaggedCorpus:
     documents, mended, divided = {}, {}, {}
     for split in SPLITS:
         lost = PassedOver()
-        some = tuple(_near_labels(one, given.most_context) for one in _documents(given, split, lost))
+        some = tuple(_documents(given, split, lost))
         if len(some) < 2:
             raise ParameterError(
                 f"corpus is {given.corpus!r}, whose {split} has one document to read; it needs two: give "
@@ -158,18 +157,6 @@ def _documents(given: Settings, split: str, lost: PassedOver) -> Iterator[Tagged
         rng = np.random.default_rng([DRAW, SPLITS.index(split)])
         every = [every[number] for number in sorted(rng.permutation(len(every))[:most].tolist())]
     yield from every
-
-
-def _near_labels(document: TaggedDocument, most: int) -> TaggedDocument:
-    """The document with its labelled sentences and the `most` unlabelled ones nearest to them; 0 = all."""
-    if not most:
-        return document
-    labelled = np.array(document.labelled)
-    context = np.setdiff1d(np.arange(len(document.sentences)), labelled)
-    distance = np.abs(context[:, None] - labelled[None, :]).min(axis=1) if len(context) else context
-    nearest = context[np.argsort(distance, kind="stable")][:most]
-    chosen = sorted([*labelled.tolist(), *nearest.tolist()])
-    return replace(document, sentences=tuple(document.sentences[number] for number in chosen))
 
 
 # ---- the run ----
@@ -218,7 +205,7 @@ class TaggingRun(runs.SystemRun):
     NAME: ClassVar[str] = "document-attentive tagging"
     SHAPES: ClassVar[tuple[str, ...]] = (
         *("encoder", "small_encoder", "layers", "most_tokens"),
-        *("occurrences", "context_encoder", "context_order", "hidden_size"),
+        *("occurrences", "context_encoder", "hidden_size"),
     )
     SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "sentences"
@@ -384,17 +371,16 @@ class TaggingRun(runs.SystemRun):
         ]
 
     @cached_property
-    def test_words(self) -> tuple[tf_idf.LabelledWord, ...]:
+    def test_words(self) -> pd.DataFrame:
         """The words of the labelled sentences of test, with their TF-IDF."""
-        test, others = (self.corpus.documents[split] for split in ("test", "train"))
-        scores = tf_idf.tf_idf(test, others=chain(others, self.corpus.documents["dev"]))
-        return tf_idf.labelled_words(test, scores)
+        train, dev, test = self.corpus.documents.values()
+        return tf_idf.labelled_words(test, others=chain(train, dev))
 
     @cached_property
     def words_by_tf_idf(self) -> dict[str, Any]:
         """Group of the words of test -> which they are, as `word_counts` takes it."""
-        parts = tf_idf.strata(self.corpus.documents["test"], self.test_words)
-        return {ALL_WORDS: None} | {f"top {100 - part.percentile:g}%": part.chosen for part in parts}
+        parts = tf_idf.entities_by_percentile(self.corpus.documents["test"], self.test_words)
+        return {ALL_WORDS: None} | {f"top {100 - each:g}%": chosen for each, chosen in parts.items()}
 
     def items(self, predictions: Mapping[tuple[str, int], Mapping[str, Any]]) -> pd.DataFrame:
         """Of each document the spans; on test, but for the sweep, also the words in gold spans by TF-IDF."""
@@ -531,11 +517,9 @@ def gains_of(made: Evaluation) -> list[dict[str, Any]]:
 
 def analysis_tables(run: TaggingRun, predictions: Predictions) -> dict[str, list[dict[str, Any]]]:
     """Of test documents: `shares` (Figure 2), `weights` (Figure 4), `top` (Table 5)."""
-    words = run.test_words
-    top = tf_idf.top_entities(words)
     return {
-        "shares": [asdict(share) for share in tf_idf.shares_by_quantile(words)],
-        "top": [{"word": one.spelling, "labels": list(one.labels), "score": one.score} for one in top],
+        "shares": tf_idf.shares_by_quantile(run.test_words),
+        "top": tf_idf.top_entities(run.test_words),
         "weights": _weights(run, predictions),
     }
 
@@ -552,7 +536,7 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
         several = (buckets >= 0).sum(axis=1) > 1
         if several.any():
             by_distance = tf_idf.weights_by_distance(one.weights[several], buckets[several])
-            rows += [{"system": training.system.name, **asdict(each)} for each in by_distance]
+            rows += [{"system": training.system.name, **each} for each in by_distance]
     return rows
 
 

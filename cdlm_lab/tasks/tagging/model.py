@@ -8,8 +8,7 @@ Static (sections 2 and 4.1): the encodings are frozen; without context two biLST
     [f_c(x); c(x)]                                      -> f_s, a biLSTM -> dropout, linear, softmax (eq. 4)
 
 The paper does not say what f_c reads for a word without a k-th occurrence: here a vector of zeros, in the
-released code the encoding of some [CLS]. With `context_order` "sentence" (ours) f_c instead reads every
-sentence with an occurrence, whole and in its own order.
+released code the encoding of some [CLS].
 
 "H 256" and "9.5M trainable parameters" of Table 6 fit BERT-base only if an encoding concatenates the last
 four layers (3,072 numbers), H is the size of one direction, and the sentence to be tagged goes through the
@@ -58,12 +57,11 @@ from cdlm_lab.parameters import settings
 from cdlm_lab.tasks.tagging.examples import SplitDocument, TagExample, context_of
 
 CONTEXT_ENCODERS = ("bilstm", "linear")
-CONTEXT_ORDERS = ("target", "sentence")
 
 
 class StaticTaggerConfig(PretrainedConfig):
     """Sizes and kind of a static tagger. Raises ValueError without a size, without tags or with a duplicate
-    one, for an unknown context encoder or order, and for a linear encoder without context."""
+    one, for an unknown context encoder, and for a linear encoder without context."""
 
     model_type = "cdlm_lab_static_tagger"
 
@@ -75,9 +73,6 @@ class StaticTaggerConfig(PretrainedConfig):
         hidden_size: int = 256,  # of an LSTM in one direction (the paper: 256)
         context: bool = True,  # False = no attention to the rest of the document, the paper's baseline
         context_encoder: str = "bilstm",  # f_c: as in the paper, or `linear` (ours), each word by itself
-        # order in which a biLSTM f_c reads occurrences: `target` = that of the sentence to be tagged (as in
-        # the paper), `sentence` = that of the sentences in which they occur
-        context_order: str = "target",
         distance_size: int = 20,  # of the embedding of an occurrence's distance
         dropout: float = 0.25,  # before the last layer
         **rest: object,
@@ -85,23 +80,13 @@ class StaticTaggerConfig(PretrainedConfig):
         if size < 1:
             raise ValueError("size is 0; give that of the words' encodings")
         check_tags(tags)
-        for name, value, known in (
-            ("context_encoder", context_encoder, CONTEXT_ENCODERS),
-            ("context_order", context_order, CONTEXT_ORDERS),
-        ):
-            check_choice(name, value, known)
+        check_choice("context_encoder", context_encoder, CONTEXT_ENCODERS)
         if context_encoder == "linear" and not context:
             raise ValueError("context_encoder 'linear' needs context; the baseline has two biLSTMs")
         self.size, self.tags, self.hidden_size = size, list(tags), hidden_size
         self.context, self.context_encoder = context, context_encoder
-        self.context_order = context_order
         self.distance_size, self.dropout = distance_size, dropout
         super().__init__(**rest)
-
-    @property
-    def whole_sentences(self) -> bool:
-        """Whether f_c reads whole sentences of the context, and not only the words attended to."""
-        return self.context and self.context_encoder == "bilstm" and self.context_order == "sentence"
 
 
 @dataclass
@@ -146,27 +131,19 @@ class StaticTagger(PreTrainedModel):
         context: Tensor | None = None,  # (occurrences, size), encodings of all words attended to, each once
         places: Tensor | None = None,  # (batch, words, K) long, rows of occurrences in `context`; -1 = none
         buckets: Tensor | None = None,  # (batch, words, K) long, distance buckets; ignored where place is -1
-        # (sentences,) long, only for the context order `sentence`: `context` then holds whole sentences, one
-        # after the other, and these are their numbers of words
-        context_lengths: Tensor | None = None,
         labels: Tensor | None = None,  # (batch, words) long, tag numbers; -100 = padding or ignored
         num_items_in_batch: Items = None,  # number of labels in the whole effective batch
     ) -> TagOutput:
         """Tag a batch of sentences. Raises ValueError when a tagger without context is given any or one with
-        context is given none, and likewise for `context_lengths`."""
+        context is given none."""
         given = [part is not None for part in (context, places, buckets)]
         if given != [self.config.context] * 3:
             raise ValueError(
                 "a tagger with context takes context, places and buckets, one without takes none of them; "
                 f"this is one {'with' if self.config.context else 'without'}"
             )
-        if (context_lengths is not None) != self.config.whole_sentences:
-            raise ValueError("context_lengths are for the context order 'sentence', which needs them")
         states, occurrences = self._encoded(targets, attention_mask), None
-        if context_lengths is not None:
-            encoded = rows_at(self._of_sentences(context, context_lengths), places)
-            occurrences = (encoded, buckets, places >= 0)
-        elif context is not None:
+        if context is not None:
             occurrences = (self._of_occurrences(context, places, attention_mask), buckets, places >= 0)
         return tagged(self, states, attention_mask, occurrences, labels, num_items_in_batch)
 
@@ -175,14 +152,6 @@ class StaticTagger(PreTrainedModel):
         if isinstance(self.context_encoder, nn.Linear):
             return self.context_encoder(words)
         return contextualised(self.context_encoder, words, mask)
-
-    def _of_sentences(self, context: Tensor, lengths: Tensor) -> Tensor:
-        """f_c applied to the context's whole sentences, (words, 2 * hidden_size), in `context`'s order."""
-        if not len(lengths):
-            return context.new_zeros(0, 2 * self.config.hidden_size)
-        sentences = pad_sequence(context.split(lengths.tolist()), batch_first=True)
-        mask = torch.arange(sentences.shape[1], device=lengths.device) < lengths[:, None]
-        return self._encoded(sentences, mask)[mask]
 
     def _of_occurrences(self, context: Tensor, places: Tensor, attention_mask: Tensor) -> Tensor:
         """f_c applied to each word's occurrences (equation 5), (batch, words, K, 2 * hidden_size). Sentences
@@ -405,7 +374,6 @@ class StaticCollate:
     documents: Sequence[SplitDocument]  # those of the `TagExamples`
     _: KW_ONLY
     context: bool = True  # False = for a tagger without context
-    whole_sentences: bool = False  # True = for a tagger with `context_order` "sentence"
 
     def __call__(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
         """Look up encodings and pad: arguments of `StaticTagger.forward`, encodings in float32. In training
@@ -422,8 +390,7 @@ class StaticCollate:
 
     def _occurrences(self, examples: Sequence[TagExample]) -> dict[str, Tensor]:
         """`context`, the words attended to without duplicates, `places`, rows in it of each word's
-        occurrences, and `buckets`; with `whole_sentences`, all words of these sentences, and
-        `context_lengths`."""
+        occurrences, and `buckets`."""
         sequences = context_of(examples)
         sentences = [self.encodings.rows(_words(self.documents, sequence)) for sequence in sequences]
         lengths = torch.tensor([len(rows) for rows in sentences], dtype=torch.int64)
@@ -431,11 +398,8 @@ class StaticCollate:
         batch = _places(examples, sequences)
         present = batch["places"][..., 0] >= 0
         row, word = batch["places"][present].T
-        numbers = starts[row] + word  # among all words of the sentences
-        if self.whole_sentences:
-            used, batch["context_lengths"] = torch.arange(lengths.sum()), lengths
-        else:
-            used, numbers = torch.unique(numbers, return_inverse=True)
+        # The numbers of the words among all words of the sentences.
+        used, numbers = torch.unique(starts[row] + word, return_inverse=True)
         row = torch.searchsorted(starts, used, right=True) - 1
         chosen = zip(row.tolist(), (used - starts[row]).tolist(), strict=True)
         vectors = np.array([sentences[row][word] for row, word in chosen], dtype=np.float32)

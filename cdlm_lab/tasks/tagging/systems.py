@@ -65,10 +65,9 @@ TAG_SYSTEMS = {
 class TaggerSettings:
     """The parameters of the systems of notebook 07, whose comments explain them.
 
-    Of a word that alone is longer than `most_tokens` only the first pieces are read. The biLSTM f_c reads the
-    occurrences of the words of the sentence to be tagged, in their order there (`context_order` = `target`),
-    or each sentence that contains one. Systems without context have wider biLSTMs, so that they have as many
-    parameters as with it; dynamic ones have half of `hidden_size`. Trained systems predict in float32.
+    Of a word that alone is longer than `most_tokens` only the first pieces are read. Systems without context
+    have wider biLSTMs, so that they have as many parameters as with it; dynamic ones have half of
+    `hidden_size`. Trained systems predict in float32.
 
     The paper has BERT base as the encoder and BERT tiny as the small one, sentences of up to 512 pieces (256
     in the context), and LSTMs of 256 (of the dynamic systems 128).
@@ -81,7 +80,6 @@ class TaggerSettings:
     most_tokens: int = Field(default=128, ge=frozen.ENDS + 1)
     occurrences: int = Field(default=10, ge=1)
     context_encoder: Literal["bilstm", "linear"] = "bilstm"
-    context_order: Literal["target", "sentence"] = "target"
     hidden_size: int = Field(default=64, ge=1)
     attention_dropout: AttentionDropout = 0.0
     precision: Precision = "auto"
@@ -211,9 +209,7 @@ class Tagger:
         documents, context = examples.documents, self.system.context
         if self.tokenizer is not None:
             return models.DynamicCollate(self.tokenizer, documents, context=context)
-        whole = self.taggers.static_config(self.system).whole_sentences
-        encodings = self.taggers.encodings
-        return models.StaticCollate(encodings, documents, context=context, whole_sentences=whole)
+        return models.StaticCollate(self.taggers.encodings, documents, context=context)
 
     def predict(self, examples: TagExamples, *, name: str | None = None) -> TagPredictions:
         """Tag every sequence with the most probable tag of each word; ties go to the first tag. `name`: text
@@ -304,7 +300,7 @@ class Taggers:
     def static_config(self, system: TagSystem) -> models.StaticTaggerConfig:
         """Sizes of a static tagger; one without context is widened to equal the one with context."""
         form = {"size": self.encoder.size, "tags": self.tags}
-        context = parameters_of(self.settings, "hidden_size", "context_encoder", "context_order")
+        context = parameters_of(self.settings, "hidden_size", "context_encoder")
         config = models.StaticTaggerConfig(**form, **context)
         if system.context:
             return config

@@ -50,7 +50,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "tagging": (
         "tagging.experiment",
         {"systems": "bert-lstm doc-arc dynamic-doc-arc", "train_documents": 4, "held_out_documents": 2}
-        | {"most_context": 4, "occurrences": 4, "hidden_size": 8, "layers": 1, "epochs": 2}
+        | {"occurrences": 4, "hidden_size": 8, "layers": 1, "epochs": 2}
         | {"encoder_epochs": 2, "learning_rate": 0.03},
     ),
     "paragraphs": (

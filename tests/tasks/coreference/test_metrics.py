@@ -183,25 +183,16 @@ def test_parts_by_topic_of_singletons_and_of_clusters_across_topics():
 
 # Input that is refused, clusterings side by side.
 
-# (clusters, error, message after "key")
-REFUSED = [
-    ("ab", TypeError, " is 'ab', a str; it must be a list of clusters"),
-    (b"ab", TypeError, " is b'ab', a bytes; it must be a list of clusters"),
-    (None, TypeError, " is None, a NoneType; it must be a list of clusters"),
-    ({1: ["a"]}, TypeError, " is {1: ['a']}, a dict; it must be a list of clusters; pass its .values()"),
-    (["ab", "c"], TypeError, "[0] is 'ab', a str; it must be a list of mentions"),
-    ([["a"], 7], TypeError, "[1] is 7, a int; it must be a list of mentions"),
-    ([{"a": 1}], TypeError, "[0] is {'a': 1}, a dict; it must be a list of mentions; pass its .values()"),
-    ([["a"], [["b"]]], TypeError, "[1] has the mention ['b'], which is not hashable; make mentions tuples, "),
-    ([["a"], []], ValueError, "[1] is empty; leave out clusters without mentions"),
-    ([["x"], ["a", "b", "a"]], ValueError, "[1] has the mention 'a' twice; name each mention once"),
-]
-
-
-@pytest.mark.parametrize(("clusters", "error", "message"), REFUSED)
-def test_refused_input(clusters, error, message):
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        ([["a"], []], "[1] is empty; leave out clusters without mentions"),
+        ([["x"], ["a", "b", "a"]], "[1] has the mention 'a' twice; name each mention once"),
+    ],
+)
+def test_refused_input(clusters, message):
     for side, of_sides in (("key", (clusters, [["m"]])), ("response", ([["m"]], clusters))):
-        with pytest.raises(error, match="^" + re.escape(side + message)):
+        with pytest.raises(ValueError, match="^" + re.escape(side + message)):
             score(*of_sides)
 
 

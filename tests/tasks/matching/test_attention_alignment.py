@@ -12,7 +12,7 @@ from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.examples.tokens import SpecialTokens
 from cdlm_lab.tasks.matching import attention_alignment as sentence_alignment
-from cdlm_lab.tasks.matching.attention_alignment import SOURCES, by_encodings, by_global_attention
+from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
 from cdlm_lab.tasks.matching.examples import EncodedSentences, MatchSequence, match_sequence
 from cdlm_lab.tasks.matching.model import PairClassifier
 
@@ -60,10 +60,9 @@ def places(sequence: MatchSequence, side: int, sentence: int | None = None) -> l
 
 
 @pytest.mark.parametrize("side", [0, 1])
-@pytest.mark.parametrize("source", SOURCES)
-def test_attention_is_the_mean_of_exp_of_both_ways_less_1(model, side, source):
+def test_attention_is_the_mean_of_exp_of_both_ways_less_1(model, side):
     sequence = sequence_of()
-    tokens = [0] if source == "first token" else places(sequence, 1 - side)
+    tokens = places(sequence, 1 - side)
     everything = range(len(sequence.input_ids))
     is_global = [place == 0 or place in tokens for place in everything]
     # (layers, heads, seq, seq): the whole matrix, which the function never holds
@@ -76,7 +75,7 @@ def test_attention_is_the_mean_of_exp_of_both_ways_less_1(model, side, source):
             both_ways = [dense[..., token, j] + dense[..., j, token] for j in tokens]
             scores.append(np.exp(np.mean(both_ways)) - 1)
         expected.append(np.mean(scores))
-    result = by_global_attention(model, sequence, document=side, source=source)
+    result = by_global_attention(model, sequence, document=side)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
     assert result.dtype == np.float64
     assert np.ptp(result) > 1e-3, "the sentences differ, or the test says nothing"
@@ -92,7 +91,7 @@ def test_weak_attention_keeps_its_order_in_single_precision(monkeypatch):
         return SimpleNamespace(given=weights, received=weights)
 
     monkeypatch.setattr(sentence_alignment, "attend_to_source", weak)
-    result = by_global_attention(None, sequence, document=0, source="first token").astype(np.float32)
+    result = by_global_attention(None, sequence, document=0).astype(np.float32)
     assert result[1] > result[0] == result[2]
 
 
@@ -121,8 +120,7 @@ def assert_close(mine: list[np.ndarray], others: list[np.ndarray]) -> None:
 
 
 def all_ways(model: LongformerModel, sequence: MatchSequence, side: int) -> list[np.ndarray]:
-    ways = [by_global_attention(model, sequence, document=side, source=source) for source in SOURCES]
-    return [*ways, by_encodings(model, sequence, document=side)]
+    return [way(model, sequence, document=side) for way in (by_global_attention, by_encodings)]
 
 
 def test_swapped_documents_swap_their_scores_where_positions_say_nothing():
@@ -157,12 +155,11 @@ def test_a_lost_sentence_is_one_below_all_others(model, side):
         np.testing.assert_array_equal(result[-lost:], np.full(lost, result[:-lost].min() - 1))
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_long_source_is_read_in_parts(model, monkeypatch, source):
+def test_a_long_source_is_read_in_parts(model, monkeypatch):
     sequence = sequence_of()
-    whole = by_global_attention(model, sequence, document=1, source=source)
+    whole = by_global_attention(model, sequence, document=1)
     monkeypatch.setattr(sentence_alignment, "_PART", 3)  # 13 tokens: four parts and one token
-    parts = by_global_attention(model, sequence, document=1, source=source)
+    parts = by_global_attention(model, sequence, document=1)
     np.testing.assert_allclose(parts, whole, rtol=1e-6)
 
 
@@ -181,22 +178,11 @@ def test_a_last_layer_of_globals_alone_is_refused():
     model = read_only_globals(model_of())
     with pytest.raises(ValueError, match=r"so its text has no states; .* whole_last_layer=True"):
         by_encodings(model, sequence_of(), document=0)
-    for source in SOURCES:
-        with pytest.raises(ValueError, match="the last layer computes global tokens only"):
-            by_global_attention(model, sequence_of(), document=0, source=source)
+    with pytest.raises(ValueError, match="the last layer computes global tokens only"):
+        by_global_attention(model, sequence_of(), document=0)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda model: by_encodings(model, sequence_of(), document=2), "document is 2; it must be 0, the"),
-        (lambda model: by_global_attention(model, sequence_of(), document=-1, source="x"), "document is -1"),
-        (
-            lambda model: by_global_attention(model, sequence_of(), document=0, source="x"),
-            "source is 'x'; ch",
-        ),
-    ],
-)
-def test_unknown_documents_and_sources(model, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(model)
+@pytest.mark.parametrize("way", [by_encodings, by_global_attention])
+def test_unknown_documents(model, way):
+    with pytest.raises(ValueError, match="document is 2; it must be 0, the"):
+        way(model, sequence_of(), document=2)

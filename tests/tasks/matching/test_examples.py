@@ -252,23 +252,6 @@ def test_batches_by_hand():
         assert batch["sentence_mask"].tolist() == [[[True, True], [True, False]]]  # zeros are a vector too
 
 
-WORDS = example([[5, 7]], [[8]])
-
-
-@pytest.mark.parametrize(
-    ("examples", "message"),
-    [
-        ([WORDS, example([[1]], [[0.5, 1]], dtype=np.float32)], "[1]['first'] is float32, but"),
-        ([WORDS | {"second": np.ones((1, 2), np.float32)}], "[0]['second'] is float32, but"),
-        ([example([[1, 2]], [[1, 2, 3]], dtype=np.float32)], "[0]['second'] has vectors of size 3, but"),
-        ([example([1, 2], [[3]])], "examples[0]['first'] has shape (2,); it must be (sentences, words or"),
-    ],
-)
-def test_what_is_no_batch(examples: list, message: str):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        collate(examples)
-
-
 def plane(mean: float) -> np.ndarray:
     """Return forty vectors of size 6 that lie in a plane, with the given mean."""
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.views.before_training import cost_facts
 
 SMALL = Settings(
-    train_documents=6, held_out_documents=3, most_context=6, occurrences=4, hidden_size=8, layers=1,
+    train_documents=6, held_out_documents=3, occurrences=4, hidden_size=8, layers=1,
     sweep="2", epochs=1, learning_rate=0.03,
 )  # fmt: skip
 Finished = tuple[TaggingRun, dict[tuple[str, int], dict[str, TagPredictions]]]
@@ -66,7 +66,7 @@ def test_the_taggers_of_another_run_are_opened_and_nothing_is_trained(
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
     given = Settings(
         trained=str(first.folder), run_folder=str(tmp_path / "run"), train_documents=2, held_out_documents=3,
-        most_context=6, sweep="2", seeds=1, layers=1, occurrences=4, hidden_size=8,
+        sweep="2", seeds=1, layers=1, occurrences=4, hidden_size=8,
     )  # fmt: skip
     run = document_tagging.prepare(given)
     assert run.settings == given, "nothing is replaced"
@@ -272,24 +272,6 @@ def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> No
     assert read_tagged(few) == read
     assert drawn != [["00", "01", "02", "03"], ["00", "01"], ["00", "01"]], "not the first ones everywhere"
     assert sizes_of(read_tagged(Settings(corpus=str(folder), train_documents=9)))["train"] == 6
-
-
-@pytest.mark.parametrize(
-    ("most", "kept"),
-    [(0, "a b * c d * e f"), (1, "b * *"), (3, "b * c d *"), (4, "b * c d * e"), (5, "a b * c d * e"),
-     (99, "a b * c d * e f")],
-)  # fmt: skip
-def test_context_is_kept_where_it_is_near_to_a_label(folder: Path, most: int, kept: str) -> None:
-    """Labelled sentences are 2 and 5: sentence 0 is 2 away from one, 1, 3, 4 and 6 are 1 away, 7 is 2 away;
-    of a and f, which are equally near, a comes first."""
-    middle = f"\n{LABELLED}"
-    text = unlabelled("a", "b") + middle + unlabelled("c", "d") + middle + unlabelled("e", "f")
-    write(folder, "dev", *[text] * 6)
-    write(folder, "test", *[f"{LABELLED}\n{LABELLED}"] * 6)  # no context at all: labelled sentences stay
-    read = read_tagged(Settings(corpus=str(folder), most_context=most))
-    sentences = ["".join(sentence.words) for sentence in read.documents["dev"][0].sentences]
-    assert " ".join(sentences).replace("Ornslept", "*") == kept
-    assert [len(document.sentences) for document in read.documents["test"]] == [2] * 6
 
 
 def test_folders_that_cannot_be_used(folder: Path) -> None:

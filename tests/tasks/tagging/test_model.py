@@ -21,7 +21,7 @@ from cdlm_lab.tasks.tagging.model import (
 )
 
 every_static = of_cases("static tagger")
-static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", "sentence", "linear")))
+static_with_context = of_cases(*(f"static tagger {kind}" for kind in ("bilstm", "linear")))
 
 
 def attended(attention: torch.nn.Module, encodings: list[torch.Tensor], buckets: list[int]) -> torch.Tensor:
@@ -43,14 +43,9 @@ def slow_occurrences(tagger: StaticTagger, batch: Batch, row: int) -> dict[tuple
     """Compute f_c of each occurrence of the words of a sentence, as {(index of the word, k): f_c}.
 
     Equation 5: e_c(x)^(k) = f_c(e_c(x_1)^(k), ..., e_c(x_n)^(k)). For each k the sentence is read once with
-    each word replaced by its k-th occurrence, or by 0 if there is none. With the context order "sentence",
-    each sentence of the context is read instead.
+    each word replaced by its k-th occurrence, or by 0 if there is none.
     """
     places = batch["places"][row][batch["attention_mask"][row]]
-    if tagger.config.context_order == "sentence":
-        sentences = batch["context"].split(batch["context_lengths"].tolist())
-        every = torch.cat([encoded(tagger, words) for words in sentences])
-        return {(i, k): every[places[i, k]] for i, k in (places >= 0).nonzero().tolist()}
     actual = {}
     for k in range(places.shape[1]):
         of_k = places[:, k].tolist()
@@ -100,14 +95,13 @@ def test_a_bucket_that_is_nowhere_is_not_learnt(model: StaticTagger, batch: Batc
     assert {n for n in range(9) if model.attention.distances.weight.grad[n].any()} == used
 
 
-@of_cases("static tagger bilstm", "static tagger sentence", "static tagger linear", "dynamic tagger context")
+@of_cases("static tagger bilstm", "static tagger linear", "dynamic tagger context")
 @pytest.mark.parametrize("empty", ["no context", "no places", "no occurrences"])
 def test_words_without_any_occurrence(empty: str, model: StaticTagger | DynamicTagger, batch: Batch):
     batch["places"][:] = -1
     expected = model(**batch)
     if empty == "no context" and "context" in batch:
         batch["context"] = torch.zeros(0, SIZE)
-        batch |= {"context_lengths": torch.zeros(0).long()} if "context_lengths" in batch else {}
     elif empty == "no occurrences":
         batch |= {name: batch[name][:, :, :0] for name in ("places", "buckets")}
     out = model(**batch)
@@ -128,9 +122,6 @@ def test_context_must_be_given_to_a_tagger_with_it_alone(bert: Path):
     del batch["buckets"]
     with pytest.raises(ValueError, match="takes context, places and buckets"):
         cases.static_tagger("linear")[0](**batch)
-    for kind, given in (("bilstm", "sentence"), ("sentence", "bilstm"), ("linear", "sentence")):
-        with pytest.raises(ValueError, match="context_lengths are for the context order 'sentence'"):
-            cases.static_tagger(kind)[0](**encoded_words(given))
     for kind, given in (("lstm", "context"), ("context", "lstm")):
         dynamic = tagging.load_dynamic_tagger(bert, head=DYNAMIC_HEADS[kind], **FORM)[0]
         with pytest.raises(ValueError, match="places and buckets are for a tagger with context, which needs"):
@@ -144,10 +135,9 @@ def test_the_form_of_a_tagger_is_saved(model: StaticTagger, tmp_path: Path):
     model.save_pretrained(tmp_path)
     again = tagging.load_static_tagger(tmp_path)
     names = ("size", "tags", "hidden_size", "dropout", "distance_size", "context", "context_encoder")
-    for name in (*names, "context_order"):
+    for name in names:
         assert getattr(again.config, name) == getattr(model.config, name)
     assert again.config.tags == list(TAGS)
-    assert again.config.context_order == ("sentence" if model.config.whole_sentences else "target")
 
 
 def parameters(**form: object) -> int:
