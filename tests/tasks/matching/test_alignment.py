@@ -60,7 +60,7 @@ def values(report: Report, group: str) -> dict:
     """Return (system, ranked by) -> metric -> row of the scores of a group."""
     rows: dict[tuple[str, str], dict[str, Score]] = {}
     for row in report.rows:
-        if row.group == group:
+        if row.group == group and row.seed is None:
             system, _, by = row.system.partition("/")
             rows.setdefault((system, by), {})[row.metric] = row
     return rows
