@@ -216,8 +216,8 @@ def comparison_rows(
     table: ItemTable, measures: Iterable[Measure], planned: Iterable[Planned]
 ) -> list[dict[str, Any]]:
     """The planned comparisons that these systems allow: rows with `a`, `b`, `split`, `group`, `measure`,
-    `difference` (of logarithms for `exp`), `low`, `high`, `clusters`, `seeds`, `p_items`, `p_seeds`, `p`,
-    `p_holm`, `family` and `verdict` (that a is better than b)."""
+    `difference` (of logarithms for `exp`), `low`, `high` (None for a single cluster), `clusters`, `seeds`,
+    `p_items`, `p_seeds`, `p`, `p_holm`, `family` and `verdict` (that a is better than b)."""
     by_name = {measure.name: measure for measure in measures}
     rows = []
     for one in planned:
@@ -252,6 +252,8 @@ def _compared(table: ItemTable, measure: Measure, one: Planned) -> dict[str, Any
     p_seeds = t_test_of_seeds(*scores)
     row = asdict(compared)
     p_items = row.pop("p")
+    if len(a) < 2:  # which says nothing about others
+        row |= {"low": None, "high": None}
     return {
         **{"a": one.a, "b": one.b, "split": one.split, "group": one.group, "measure": measure.name},
         **row,

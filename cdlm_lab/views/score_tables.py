@@ -121,11 +121,13 @@ def comparison_table(
     for row in report.tables["comparisons"]:
         if (row.get("split", split), row.get("group", group)) != (split, group):
             continue
-        difference, low, high = (points_in_words(row[name]) for name in ("difference", "low", "high"))
+        difference = points_in_words(row["difference"])
+        bounds = [points_in_words(row[name]) for name in ("low", "high") if row[name] is not None]
         ps = [f"p {tables.p_text(row['p_holm'])}"]
         ps += [] if row.get("p_seeds") is None else [f"over seeds {tables.p_text(row['p_seeds'])}"]
         ps += [row["verdict"]] if row.get("verdict") == "too few units" else []
-        cell = Cell(text=f"{difference} [{low}, {high}]", below="; ".join(ps))
+        text = f"{difference} [{', '.join(bounds)}]" if bounds else difference
+        cell = Cell(text=text, below="; ".join(ps))
         rows.setdefault((labels[row["a"]], labels[row["b"]]), {})[row["measure"]] = cell
     body = [[*pair, *(cells.get(name, Cell()) for name in measures)] for pair, cells in rows.items()]
     return text_table([first, "against", *measures.values()], body, texts=2)

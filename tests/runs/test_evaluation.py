@@ -175,6 +175,14 @@ def test_few_units_give_no_verdict():
         assert {row["verdict"] for row in evaluate(table, [ACCURACY], plan).comparisons} == verdicts
 
 
+def test_a_single_unit_has_no_interval():
+    table = pd.concat([answers("a", [1, 1], stories=[0, 0]), answers("b", [0, 1], stories=[0, 0])])
+    made = evaluate(table, [ACCURACY], [Planned(a="a", b="b", measure="accuracy")])
+    (row,) = made.comparisons
+    assert (row["difference"], row["low"], row["high"], row["verdict"]) == (0.5, None, None, "too few units")
+    assert {(one.low, one.high) for one in made.rows} == {(None, None)}
+
+
 def test_where_lower_is_better():
     values = {name: {"nats": ([loss * 10] * 8, [10] * 8)} for name, loss in (("a", 2.0), ("b", 2.5))}
     table = pd.concat(

@@ -217,15 +217,16 @@ def headline(report: Report) -> str:
     of_kind = {one.system: one for one in report.rows if one.metric == row["kind"]}
     numbers = [PERPLEXITY.write([of_kind[row[side]].value])[0] for side in ("a", "b")]
     sign, side = (-1, "lower") if row["difference"] <= 0 else (1, "higher")
-    factor, *bounds = (math.exp(sign * row[name]) for name in ("difference", "low", "high"))
-    low, high = sorted(bounds)
+    known = (row[name] for name in ("difference", "low", "high") if row[name] is not None)
+    factor, *bounds = (math.exp(sign * one) for one in known)
+    within = "interval {:.2f} to {:.2f}".format(*sorted(bounds)) if bounds else "interval unknown"
     amount = f"by a factor of {factor:.2f}" if f"{factor:.2f}" != "1.00" else "by less than 1%"
     p = p_text(row["p"])
     chance = "" if row["p"] < SURE else ", undecided, as it may be chance"
     return (
         f"On {tokens}, {variant_name(row['a'])} has a perplexity of {numbers[0]} and "
         f"{variant_name(row['b'])} one of {numbers[1]}: {side} {amount}{chance} (95% "
-        f"interval {low:.2f} to {high:.2f}, p {p if '<' in p else f'= {p}'}, "
+        f"{within}, p {p if '<' in p else f'= {p}'}, "
         f"{of_kind[row['a']].clusters} clusters)."
     )
 
