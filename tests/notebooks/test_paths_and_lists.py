@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 # Parameters of text that are neither a path nor a list: choices of one word, and texts.
 OTHERS = {
     "variant", "projections", "packing", "masking", "attention", "precision", "parallel", "workers", "split",
-    "kind", "context", "topic_level", "select_by", "unrelated", "source", "reading", "seen", "kinds",
+    "kind", "context", "topic_level", "select_by", "unrelated", "reading", "seen", "kinds",
     "support", "shown_model", "shown_pair", "shown_system", "context_encoder", "schedule",
     "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates", "own_question",
     "chains"

@@ -26,7 +26,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
     document_matching: [("warmup_share", 0.6), ("seeds", 0), ("most_words", 0), ("parallel", "four"),
                         ("train_stories", 1), ("negatives_per_positive", 0), ("passage_sentences", -1),
                         ("unrelated", "hard")],
-    sentence_alignment: [("source", "second token"), ("reading", "recall")],
+    sentence_alignment: [("reading", "recall")],
     multihop_qa: [("support", "all"), ("seen", "one"), ("paragraphs", 1), ("train_questions", -1),
                   ("dev_from_train", -1), ("parallel", "many")],
     document_tagging: [("seeds", 0), ("epochs", 0), ("batch_size", 0), ("encoder_epochs", -1),
@@ -43,7 +43,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
                        ("pairwise_length", 1), ("seeds", 0), ("patience", -1), ("learning_rate", "2e-6")],
     fact_verification: [("evidence", "golden"), ("evidence_sentences", 0), ("train_stories", 1),
                         ("held_out_claims", -1), ("sentence_length", 1), ("parallel", "4")],
-    attention_analysis: [("pairs", 0), ("candidates", "tokens"), ("split", "validation"), ("seed", 0.5)],
+    attention_analysis: [("pairs", 0), ("split", "validation"), ("seed", 0.5)],
 }  # fmt: skip
 
 
