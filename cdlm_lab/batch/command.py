@@ -76,6 +76,7 @@ def _show(chosen: argparse.Namespace) -> int:
         return 0
     if len(chosen.folders) > 1:
         raise RunError("--html and --export take one run; give one folder")
+    run_card(chosen.folders[0])  # raises RunError if it holds no run
     # In a separate process, as the names of systems come from modules that import torch.
     given = [part for way, path in ways.items() if path for part in (way, path)]
     return subprocess.run([sys.executable, "-m", "cdlm_lab.results.page", *chosen.folders, *given]).returncode

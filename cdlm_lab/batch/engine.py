@@ -26,15 +26,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
+from itertools import count, cycle, islice
 from pathlib import Path
-from typing import Any
 
 import psutil
 from filelock import FileLock, Timeout
 
 from cdlm_lab.batch.grid import RUN_FOLDER, Grid, GridError
-from cdlm_lab.batch.plan import AGAIN, Step, longest_chains
+from cdlm_lab.batch.plan import AGAIN, Step
 from cdlm_lab.progress import usable_cores
 from cdlm_lab.runs.report import ASIDE, write_json
 
@@ -104,15 +103,32 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     kernel = folder / "jupyter" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     write_json(kernel, _KERNEL)
-    chains = longest_chains(steps)
-    jobs = {name: _job(folder, steps[name], round(chains[name])) for name in steps if name in chains}
-    tasks: dict[str, Any] = {}
-    for name, job in jobs.items():
-        task = tasks.setdefault(job["task"], _task(steps[name], Path(job["notebook"]).name))
-        task["names"].append(name)
-        if most := max(job["gpus"], task["resources"].get("gpu", 0)):
+    jobs, tasks = {}, {}
+    made = [step.job for step in steps.values() if step.runs]
+    chains: dict[str, float] = {}  # the minutes of each run and of the longest chain of runs that wait for it
+    for job in reversed(made):
+        waiting = (chains[other.name] for other in made if job.name in other.after)
+        chains[job.name] = job.resources.minutes + max(waiting, default=0.0)
+    places = cycle(range(len(gpus)))  # of the GPUs of this machine, which runs are given in turn
+    for job in made:
+        asked, notebook = job.resources, f"{job.task.name}.ipynb"
+        shutil.copyfile(job.task.notebook.path, folder / "notebooks" / notebook)
+        jobs[job.name] = {
+            "folder": str(job.folder),
+            "after": list(job.after),
+            "notebook": str(folder / "notebooks" / notebook),
+            "parameters": {**job.parameters, RUN_FOLDER: str(job.folder)},
+            "cores": asked.cores,
+            "priority": round(chains[job.name]),
+            "gpus": list(islice(places, asked.gpus)) if place.local else None,
+        }
+        # `runs` is a resource of ours, which implements --jobs.
+        limits = {"mem_mb": round(asked.memory_gb * 1000), "runtime": max(1, round(asked.minutes)), "runs": 1}
+        task = {"names": [], "notebook": notebook, "cores": asked.cores, "retries": asked.retries}
+        task = tasks.setdefault(job.task.name, {**task, "resources": limits})
+        task["names"].append(job.name)
+        if most := max(asked.gpus, task["resources"].get("gpu", 0)):
             task["resources"]["gpu"] = most
-        shutil.copyfile(steps[name].job.task.notebook.path, job["notebook"])
     values = {
         "folder": os.getcwd(),
         "grid": str(grid.path),
@@ -127,32 +143,6 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     return folder / JOBS_FILE
 
 
-def _job(folder: Path, step: Step, priority: int) -> dict[str, Any]:
-    job, asked = step.job, step.job.resources
-    return {
-        "task": job.task.name,
-        "folder": str(job.folder),
-        "after": list(job.after),
-        "notebook": str(folder / "notebooks" / f"{job.task.name}.ipynb"),
-        "parameters": {**job.parameters, RUN_FOLDER: str(job.folder)},
-        "priority": priority,
-        **asked.model_dump(include={"gpus", "cores", "minutes"}),
-    }
-
-
-def _task(step: Step, notebook: str) -> dict[str, Any]:
-    asked = step.job.resources
-    # `runs` is a resource of ours, which implements --jobs.
-    limits = {"mem_mb": round(asked.memory_gb * 1000), "runtime": max(1, round(asked.minutes)), "runs": 1}
-    return {
-        "names": [],
-        "notebook": notebook,
-        "cores": asked.cores,
-        "retries": asked.retries,
-        "resources": limits,
-    }
-
-
 def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
     """Return the command that makes the runs of jobs.json. Raises GridError if Snakemake, or its plugin for
     the executor, is not installed."""
@@ -165,6 +155,7 @@ def snakemake_command(grid: Grid, *, place: Place, gpus: int) -> list[str]:
     command += ["--rerun-triggers", "mtime", "--logger", "cdlm-lab"]
     if place.local:
         limits = [f"mem_mb={psutil.virtual_memory().available // 10**6}", f"gpu={gpus}"]
+        limits += [f"gpu_{place}=1" for place in range(gpus)]
         limits += [f"runs={place.jobs}"] if place.jobs else []
         return [*command, "--cores", str(usable_cores()), "--resources", *limits, *place.more]
     if place.executor:

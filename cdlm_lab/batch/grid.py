@@ -37,7 +37,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from ruamel.yaml import YAML
@@ -51,6 +51,9 @@ from cdlm_lab.parameters import ParameterError, check_like, closest_name, local_
 RUN_FOLDER = "run_folder"  # the parameter of every notebook that names the folder of the results
 _REFERENCE = re.compile(r"\{([A-Za-z]\w*)")
 _LONGEST, _DEEPEST = 60, 50  # characters of a value that a message shows; most nested levels
+# What ruamel raises for a character that YAML does not allow, for `%YAML 1.3`, ..., and JSON for a cycle.
+_OTHER_FAULTS = (YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AssertionError)
+_OTHER_FAULTS += (RecursionError,)
 
 
 class GridError(ValueError):
@@ -102,18 +105,8 @@ def read_yaml(text: str, *, where: str) -> tuple[Any, Node]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, what = (mark.line + 1 if mark else 1), f"{error.problem or error.context}"
-    except YAMLError as error:  # a character that YAML does not allow
+    except _OTHER_FAULTS as error:
         what = str(error).partition("\n")[0]
-    except RecursionError:
-        what = "too many levels"
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        ArithmeticError,
-        AssertionError,
-    ) as error:  # of JSON, or `%YAML 1.3`
-        what = str(error)
     raise GridError(f"{where}:{line}: not YAML as a grid needs it: {printable(' '.join(what.split()))}")
 
 
@@ -149,7 +142,7 @@ class Resources(_Form):
     gpus: int = Field(default=0, ge=0)  # exclusive GPUs; if `parallel` starts more processes, one for each
     cores: int = Field(default=1, ge=1)  # CPU cores, and as many threads
     memory_gb: float = Field(default=4.0, gt=0)  # most memory, in 10^9 bytes
-    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; here only how long it is said to take
+    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; the longest chains of runs start first
     retries: int = Field(default=0, ge=0)  # how often a failed run is repeated
 
 
@@ -186,19 +179,13 @@ def _checked_form(file: YamlFile) -> _GridForm:
         fault = max(error.errors(), key=lambda one: len(one["loc"]))
     keys, what = fault["loc"], fault["msg"]
     if fault["type"] == "extra_forbidden":
-        form = (
-            Resources if {"resources", "defaults"} & set(keys[:-1]) else (_GridForm, _TaskForm)[len(keys) > 1]
-        )
-        what = f"nothing is called so here: {closest_name(str(keys[-1]), form.model_fields)}"
+        resources = {"resources", "defaults"} & set(keys[:-1])
+        known = (Resources if resources else (_GridForm, _TaskForm)[len(keys) > 1]).model_fields
+        what = f"nothing is called so here: {closest_name(str(keys[-1]), known)}"
     elif fault["type"] == "string_pattern_mismatch":
-        name = (
-            "a folder, written out without braces"
-            if keys == ("runs",)
-            else "a letter, then letters, digits and _"
-        )
-        what = f"{fault['input']!r}: it must be {name}"
+        form = "a folder, without braces" if keys == ("runs",) else "a letter, then letters, digits and _"
+        what = f"{fault['input']!r}: it must be {form}"
     elif fault["type"] != "missing":
-        what = what.replace("Input", "it").replace("dictionary", "mapping (name: value)")
         what = f"{repr(fault['input'])[:_LONGEST]}: {what[0].lower()}{what[1:]}"
     way = ": ".join(str(key) for key in keys if "[" not in str(key))
     raise GridError(f"{file.where(*keys)}: {way}: {what}")
@@ -207,8 +194,7 @@ def _checked_form(file: YamlFile) -> _GridForm:
 # ---- notebooks ----
 
 
-@dataclass(frozen=True, kw_only=True)
-class Notebook:
+class Notebook(NamedTuple):
     """A notebook on disk, and its parameters with their defaults."""
 
     path: Path
@@ -247,7 +233,7 @@ def read_notebook(path: Path) -> Notebook:
         raise GridError(f"{path}: {what}") from None
     if RUN_FOLDER not in defaults:
         raise GridError(f"{path}: has no parameter {RUN_FOLDER!r}, which says where its results go")
-    return Notebook(path=path, defaults=defaults)
+    return Notebook(path, defaults)
 
 
 # ---- a grid as it is used ----

@@ -14,15 +14,13 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psutil
-from filelock import FileLock, Timeout
 from nbclient.exceptions import DeadKernelError
 from papermill import execute_notebook
 from papermill.exceptions import PapermillExecutionError
@@ -34,6 +32,7 @@ from cdlm_lab.runs.report import REPORT_FILE
 LOG_FILE, EXECUTED_FILE = "run.log", "executed.ipynb"
 MARK = "=== "  # begins a line of the log that says why a run ended
 _LAST_STEP = 60.0  # seconds in which a kernel that is told to end must do so
+_LONGEST = 300  # characters of the reason why a run failed
 _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR")
 
 
@@ -53,10 +52,11 @@ def main() -> int:
             os.dup2(log.fileno(), stream.fileno())
     print_any_sign()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    print(f"--- {_now()} {socket.gethostname()}: {job['notebook']}", flush=True)
-    with own_gpus(Path(jobs_file).parent, plan["gpus"], job["gpus"]):
-        why = _execute(job, folder, jupyter=Path(jobs_file).with_name("jupyter"))
-    if why:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    print(f"--- {now} {socket.gethostname()}: {job['notebook']}", flush=True)
+    if plan["gpus"] is not None:  # a cluster shows the run its GPUs itself
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(plan["gpus"][place] for place in job["gpus"])
+    if why := _execute(job, folder, jupyter=Path(jobs_file).with_name("jupyter")):
         print(f"{MARK}{why}", flush=True)
     return 1 if why else 0
 
@@ -77,32 +77,10 @@ def _execute(job: dict[str, Any], folder: Path, *, jupyter: Path) -> str:
         return "the kernel was killed; out of memory?"
     except PapermillExecutionError as error:
         print(error)
-        return f"the notebook ended with {error.ename}"
+        return " ".join(f"the notebook ended with {error.ename}: {error.evalue}".split())[:_LONGEST]
     except OSError as error:
         return f"{error.strerror or error}: {error.filename or folder}"
     return "" if (folder / REPORT_FILE).exists() else f"the notebook ended but left no {REPORT_FILE}"
-
-
-@contextmanager
-def own_gpus(folder: Path, devices: list[str] | None, wanted: int) -> Iterator[None]:
-    """Show the notebook only so many of the machine's GPUs, which no other run has; Snakemake starts no more
-    runs than there are GPUs for. `devices`: None = on a cluster, which assigns them."""
-    locks: dict[str, FileLock] = {}
-    for device in devices or ():
-        lock = FileLock(folder / f"gpu-{device}.lock")
-        with suppress(Timeout):
-            if len(locks) < wanted:
-                lock.acquire(timeout=0)
-                locks[device] = lock
-    if devices is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(locks)
-    yield
-    for lock in locks.values():
-        lock.release()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _end(number: int, frame: object) -> None:

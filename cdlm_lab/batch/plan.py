@@ -149,16 +149,6 @@ def without_missing(steps: Mapping[str, Step]) -> tuple[dict[str, Step], list[st
     return {name: step for name, step in steps.items() if name not in left}, left
 
 
-def longest_chains(steps: Mapping[str, Step]) -> dict[str, float]:
-    """Return, for each run that is to be made, the minutes of the longest chain of runs, each needed by the
-    next, that begins with it."""
-    chains: dict[str, float] = {}
-    for name, step in reversed([item for item in steps.items() if item[1].runs]):
-        after = [chain for other, chain in chains.items() if name in steps[other].job.after]
-        chains[name] = step.job.resources.minutes + max(after, default=0.0)
-    return chains
-
-
 def _named(jobs: Mapping[str, Job], names: Collection[str], option: str) -> set[str]:
     """Return the runs of the tasks or runs that are named. Raises GridError for an unknown name."""
     runs: set[str] = set()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,10 +15,9 @@ from cdlm_lab.batch.expansion import expand
 from cdlm_lab.batch.grid import Grid, GridError, read_grid
 from cdlm_lab.batch.plan import Choice, Step
 from cdlm_lab.progress import usable_cores
-from cdlm_lab.runs.card import shown_time
 
 FAILED, WRONG = 1, 2  # exit codes
-_POLL = 0.2  # seconds between two looks at whether Snakemake has ended
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # that end the program in an orderly way
 _WORDS = {planning.NEW: "will run", planning.AGAIN: "will run again", planning.RESUMED: "will go on"}
 
 
@@ -35,7 +33,7 @@ class Session:
     command: str  # the command line, to be repeated to continue
 
     def show(self) -> int:
-        """Print what would be done, how long it takes and what is missing, but start nothing; exit code."""
+        """Print what would be done, and what is missing, but start nothing; exit code."""
         steps, gpus = self._planned(read_grid(self.grid, variables=self.variables))
         # A list of everything that must be provided before the grid can run, each item once.
         lacking = Counter(line for step in steps.values() if step.runs for line in step.missing)
@@ -46,14 +44,7 @@ class Session:
         where = f"here: {usable_cores()} cores, {len(gpus) or 'no'} GPUs"
         if not self.place.local:
             where = f"on {self.place.executor or f'what {self.place.profile} says'}"
-        chains = planning.longest_chains(steps)
-        work = shown_time(60 * sum(steps[name].job.resources.minutes for name in chains))
-        longest = shown_time(60 * max(chains.values(), default=0.0))
-        print(
-            f"{len(chains)} of {len(steps)} runs to make ({where}), by the minutes in the grid about {work}",
-            end="",
-        )
-        print(f" one after the other, {longest} if all that can run at the same time does")
+        print(f"{sum(step.runs for step in steps.values())} of {len(steps)} runs to make ({where})")
         return WRONG if _missing(steps) else 0
 
     def run(self) -> int:
@@ -73,20 +64,21 @@ class Session:
             for before, after in engine.put_aside(steps):
                 print(f"{before} is now {after}", flush=True)
             engine.write_jobs(grid, steps, place=self.place, gpus=gpus)
-            with _Signals() as signals:
-                # In a session of its own, so that Ctrl-C reaches this process alone.
-                snakemake = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-                try:
-                    while snakemake.poll() is None and not signals.number:
-                        time.sleep(_POLL)
-                finally:
-                    if snakemake.poll() is None:
-                        print("stopping; a moment", flush=True)
-                        engine.stop(snakemake, local=self.place.local)
-            if number := signals.number:
+            for number in _SIGNALS:
+                # Signals that are ignored because of `nohup` or the shell's `&` remain ignored.
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    signal.signal(number, _stop)
+            # In a session of its own, so that Ctrl-C reaches this process alone.
+            snakemake = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+            try:
+                code = snakemake.wait()
+            except _Stopped as stopped:
+                print("stopping; a moment", flush=True)
+                engine.stop(snakemake, local=self.place.local)
+                (number,) = stopped.args
                 print(f"stopped by {signal.Signals(number).name}. To go on: {self.command}")
                 return 128 + number
-            if code := snakemake.returncode:
+            if code:
                 print(f"not all is done (exit code {code} of Snakemake). To go on: {self.command}")
                 return FAILED
             print(f"all runs are finished: {grid.runs}")
@@ -104,9 +96,7 @@ class Session:
         for name, step in kept.items():
             if step.runs:
                 why = f": {'; '.join(step.reasons)}" if step.reasons else ""
-                print(
-                    f"{name}: {_WORDS[step.state]}{why} (about {shown_time(60 * step.job.resources.minutes)})"
-                )
+                print(f"{name}: {_WORDS[step.state]}{why}")
                 for missing in step.missing:
                     print(f"    missing: {missing}")
         for name in left_out:
@@ -117,27 +107,15 @@ class Session:
         return kept, gpus
 
 
-class _Signals:
-    """Context that records SIGINT, SIGTERM and SIGHUP, so that the program can end in an orderly way."""
+class _Stopped(KeyboardInterrupt):
+    """A signal has come, whose number it holds."""
 
-    number = 0
 
-    def __enter__(self) -> _Signals:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Signals that are ignored because of `nohup` or the shell's `&` remain ignored.
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == self._note:
-                signal.signal(
-                    number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-                )
-
-    def _note(self, number: int, frame: object) -> None:
-        self.number = number
+def _stop(number: int, frame: object) -> None:
+    """Handle a signal: the first one ends the wait for Snakemake, later ones are ignored."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise _Stopped(number)
 
 
 def _missing(steps: Mapping[str, Step]) -> list[str]:

@@ -58,5 +58,5 @@ def test_a_step_is_made_and_stays(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "read"
     assert json.loads((folder / "answers.jsonl").read_text())["words"]
     scores = json.loads((folder / "report.json").read_text())["scores"]
-    assert {row["metric"]: row["value"] for row in scores} == {"lines": 1, "refused": 0}
+    assert {row["metric"]: row["value"] for row in scores} == {"lines": 1, "refused": 0, "foreign": 0}
     assert "nothing to do" in run_grid(tmp_path)[1]

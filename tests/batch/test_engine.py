@@ -2,14 +2,13 @@
 
 import json
 import math
-import os
 from pathlib import Path
 
 import pytest
 from tiny_grid import plan_of, pretend, write_grid
 
-from cdlm_lab.batch import engine, one_run
-from cdlm_lab.batch.engine import Place, only_user, put_aside, write_jobs
+from cdlm_lab.batch import engine
+from cdlm_lab.batch.engine import Place, put_aside, write_jobs
 from cdlm_lab.batch.grid import GridError, read_grid
 
 
@@ -44,7 +43,8 @@ def test_jobs_are_what_is_to_be_made_and_no_more(grid: Path):
         "notebook": "a.ipynb",
     }
     assert "gpu" not in written["tasks"]["b"]["resources"]
-    assert written["gpus"] == ["0", "1"]
+    assert (written["gpus"], written["jobs"]["a"]["gpus"]) == (["0", "1"], [0, 1])
+    assert [job["priority"] for job in written["jobs"].values()] == [30, 30], "0.2 minutes, and 30 of b"
     assert written["jobs"]["b"]["parameters"] == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
     copy = Path("runs/.grid/notebooks/b.ipynb").read_bytes()
     assert copy == Path("tiny.ipynb").read_bytes(), "so that the notebook may be edited meanwhile"
@@ -57,8 +57,8 @@ def test_the_local_command_keeps_to_cores_memory_and_gpus(grid: Path, monkeypatc
     monkeypatch.setattr(engine, "usable_cores", lambda: 5)
     command = command_of(grid, jobs=3, more=("--verbose",), gpus=2)
     assert following(command, "--cores") == "5"
-    limits = dict(text.split("=") for text in command[command.index("--resources") + 1 :][:3])
-    assert (limits["gpu"], limits["runs"]) == ("2", "3")
+    limits = dict(text.split("=") for text in command[command.index("--resources") + 1 :][:5])
+    assert [limits[name] for name in ("gpu", "gpu_0", "gpu_1", "runs")] == ["2", "1", "1", "3"]
     assert 100 < int(limits["mem_mb"]) < math.inf
     assert command[-1] == "--verbose"
     assert "--executor" not in command
@@ -100,23 +100,3 @@ def test_what_is_made_anew_is_put_aside_whole(grid: Path, monkeypatch: pytest.Mo
     for name in ("a.old-20261122-090400", "a.old-20261122-090400-2"):  # twice in a second
         pretend(plan_of(grid), "a")
         assert [new.name for _, new in put_aside(plan_of(grid, only=("a",), rerun=("a",)))] == [name]
-
-
-def test_two_commands_do_not_work_in_one_folder(tmp_path: Path):
-    with only_user(tmp_path), pytest.raises(GridError, match=r"is in use by another command: wait"):
-        only_user(tmp_path).__enter__()
-    with only_user(tmp_path):
-        pass
-
-
-def test_each_run_has_gpus_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
-    with one_run.own_gpus(tmp_path, ["0", "1", "2"], 2):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "0,1"
-        with one_run.own_gpus(tmp_path, ["0", "1", "2"], 1):
-            assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
-    with one_run.own_gpus(tmp_path, ["0", "1", "2"], 0):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    with one_run.own_gpus(tmp_path, None, 1):
-        assert os.environ["CUDA_VISIBLE_DEVICES"] == "5", "a cluster assigns them"

@@ -10,12 +10,6 @@ from cdlm_lab.batch.grid import GridError, find_notebook, read_notebook
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_notebook_of_the_project_can_stand_in_a_grid():
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        notebook = read_notebook(path)
-        assert len(notebook.defaults) > 3, path
-
-
 def test_defaults_are_the_literals_of_the_parameters_cell(tmp_path: Path):
     notebook = read_notebook(write_notebook(tmp_path / "n.ipynb"))
     assert notebook.defaults["rate"] == 0.5

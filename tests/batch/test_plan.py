@@ -174,13 +174,6 @@ def test_missing_data_leave_out_what_needs_them_and_what_reads_that(grid: Path):
     assert plan_of(grid, gpus=None)["f"].missing == ()
 
 
-def test_the_longest_chains(tmp_path: Path):
-    minutes = {"alone": 50, "begun": 45, "goes_on": 10}
-    tasks = {name: {"resources": {"minutes": each}} for name, each in minutes.items()}
-    path = write_grid(tmp_path, tasks | {"goes_on": tasks["goes_on"] | {"after": ["begun"]}})
-    assert plan.longest_chains(plan_of(path)) == {"alone": 50, "begun": 55, "goes_on": 10}
-
-
 # ---- what a run needs ----
 
 

@@ -64,26 +64,6 @@ def test_three_stages_with_gpus_and_a_failure(tmp_path: Path):
     assert run_grid(tmp_path, *ON_SLURM)[1].endswith("5 runs are finished in runs\n")
 
 
-def test_a_job_that_is_cancelled_is_named_and_goes_on(tmp_path: Path):
-    hold = tmp_path / "hold"
-    hold.touch()
-    write_grid(tmp_path, {"a": {"parameters": {"trouble": f"wait {hold}"}}, "b": {}}, defaults=SMALL)
-    grid = start_grid(tmp_path, *ON_SLURM)
-    wait_for((tmp_path / "runs" / "a" / "waiting").exists, "the kernel")
-    wait_for((tmp_path / "runs" / "b" / "report.json").exists, "the other run")
-    wait_for(lambda: "b: done" in (tmp_path / "out.txt").read_text(), "its end")
-    subprocess.run(["scancel", "--user", "root"], check=True)
-    assert grid.wait(timeout=tiny_grid.BUSY) == 1
-    said = (tmp_path / "out.txt").read_text()
-    assert "a failed: " in said
-    assert "1 failed, 1 done" in said
-    wait_for(lambda: not processes_in(tmp_path), "the end of all processes")
-    hold.unlink()
-    code, said = run_grid(tmp_path, *ON_SLURM)
-    assert code == 0, said
-    assert "a: will go on" in said
-
-
 def test_a_job_that_slurm_refuses_is_told_in_its_words_while_others_run(tmp_path: Path):
     hold = tmp_path / "hold"
     hold.touch()
@@ -97,26 +77,6 @@ def test_a_job_that_slurm_refuses_is_told_in_its_words_while_others_run(tmp_path
     said = (tmp_path / "out.txt").read_text()
     assert "Memory specification can not be satisfied" in said
     assert "1 failed, 1 done, 0 not started" in said
-
-
-def test_a_job_that_was_killed_on_its_node_is_told_while_others_run(tmp_path: Path):
-    holds = {name: tmp_path / f"hold-{name}" for name in "ab"}
-    for hold in holds.values():
-        hold.touch()
-    tasks = {name: {"parameters": {"trouble": f"wait {hold}"}} for name, hold in holds.items()}
-    write_grid(tmp_path, tasks, defaults=SMALL)
-    grid = start_grid(tmp_path, *ON_SLURM)
-    for name in "ab":
-        wait_for((tmp_path / "runs" / name / "waiting").exists, f"the kernel of {name}")
-    (run,) = [one for one in processes_in(tmp_path) if one.cmdline()[-1] == "a"]
-    for process in [run, *run.children(recursive=True)]:
-        process.kill()
-    words = "a: failed after "
-    wait_for(lambda: words in (tmp_path / "out.txt").read_text(), "its end")
-    assert "SLURM status is: 'FAILED'" in (tmp_path / "out.txt").read_text()
-    holds["b"].unlink()
-    assert grid.wait(timeout=tiny_grid.BUSY) == 1
-    assert "1 failed, 1 done" in (tmp_path / "out.txt").read_text()
 
 
 def test_ctrl_c_cancels_the_jobs_of_the_cluster(tmp_path: Path):

@@ -22,6 +22,8 @@ from cdlm_lab.runs.report import open_run
 
 BUSY = 1200  # timeout in seconds; a run takes 5 on an idle machine, but many times that on a busy one
 
+GPUS = ""  # those that the command sees
+
 PARAMETERS = """run_folder = "runs/tiny"  # where results go
 rate = 0.5  # is doubled
 steps = 3
@@ -111,7 +113,7 @@ def command(*arguments: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     """Return the environment of a user who does not work in the checkout."""
-    return os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": ""}
+    return os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "CUDA_VISIBLE_DEVICES": GPUS}
 
 
 def run_grid(folder: Path, *arguments: str) -> tuple[int, str]:
