@@ -76,7 +76,7 @@ def test_the_command_writes_the_page_and_the_files(run: Path, capfd: pytest.Capt
     assert "on one page" in shown.out
     assert "no figures" in shown.out
     assert command(["show", str(run.parent / "none"), "--html", str(file)]) == 2
-    assert "holds no finished run" in capfd.readouterr().err
+    assert "holds no run" in capfd.readouterr().err
     assert command(["show", str(run), str(run), "--html", str(file)]) == 2
     assert "take one run" in capfd.readouterr().err
 
