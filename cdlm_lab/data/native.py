@@ -238,7 +238,7 @@ def read_claims(
 class _Mention(Fields):
     start: int
     end: int
-    cluster: Name
+    cluster: Annotated[Name, Field(min_length=1)]
     kind: Kind = "event"
 
 
@@ -266,7 +266,11 @@ def read_coreference(rows: Rows, *, kind: Kind | None = None) -> Iterator[record
         if "tokens" in fields:
             one = checked(row, records.CoreferenceDocument, fields)
         else:
-            one = _marked_text(replace(row, fields=fields).checked(_MentionText).fields)
+            given = replace(row, fields=fields).checked(_MentionText).fields
+            try:
+                one = _marked_text(given)
+            except ValueError as error:
+                raise row.error("mentions", str(error), "correct the mention, or leave it out") from None
         kept = tuple(mention for mention in one.mentions if kind in (None, mention.kind))
         yield replace(one, mentions=kept)
 

@@ -111,7 +111,11 @@ FAULTS = {
     ],
     "candidates": [{"question": "a", "candidates": ["b"], "correct": []}, {"question": "a", "candidates": 1}],
     "claims": [{"claim": "a", "label": "maybe"}, {"claim": ""}],
-    "coreference": [{"text": "ab", "mentions": [{"start": 0, "end": 5, "cluster": 1}]}, {"text": ""}],
+    "coreference": [
+        {"text": "ab", "mentions": [{"start": 0, "end": 5, "cluster": 1}]},
+        {"text": "ab", "mentions": [{"start": 0, "end": 2, "cluster": ""}]},
+        {"text": ""},
+    ],
 }
 
 

@@ -124,6 +124,7 @@ _PIECE = re.compile(r"\(([^()|\s]++)\)|\(([^()|\s]++)(?!\))|([^()|\s]++)\)")
 _COLUMN = re.compile(rf"-|_|\*|({_PIECE.pattern})(\s*+(?:\|\s*+)?({_PIECE.pattern}))*+")
 _COUNTED_NAME = re.compile(r"[^\W\d]*[-_.:#]?([0-9]{1,9})")  # of a chain: 12, E12, T_3
 _SHARED_TASK = 10  # rows of at least so many columns are of shared tasks, whose chains end with the document
+_DIGITS = 10  # a number of so many is none of a token
 _MOST_SENTENCES = 2  # most sentences that a mention may span
 _ROW = "write document, part, number, word and mentions, or number, word and mentions"
 _NO_MENTION = 'write them in the last column, as (1), (1 and 1); "-" is none'
@@ -273,7 +274,8 @@ class _Section:
 
     def read(self, names: set[str]) -> None:
         """Make the documents of its rows. `names`: ids of the documents read so far."""
-        numbers = [int(cells[0]) if cells[0].isdecimal() else None for _, cells in self.rows if cells]
+        first = [cells[0] for _, cells in self.rows if cells]
+        numbers = [int(one) if one.isdecimal() and len(one) < _DIGITS else None for one in first]
         up = (one is not None and other == one + 1 for one, other in pairwise(numbers))
         numbered = None not in numbers and (len(numbers) == 1 or any(up))
         last = _Row("", "", "", "", -1, "", "")

@@ -357,7 +357,7 @@ from cdlm_lab.data.convert.scisumm import parse_paper
 spaces, file = " " * 2_000_000, Path(sys.argv[1])
 with open(file, "w") as opened:
     opened.write(f"a{spaces}b NEWLINE_CHAR{spaces}c ||||| d\\n")
-assert len(list(read_cluster_rows(file, 'train'))) == 1
+assert len(list(read_cluster_rows(file, 'validation'))) == 1
 fields = f"Citing Article: a{spaces}b | Citation Offset: 1 | Citation Text: c |{spaces}| Reference Offset: 2"
 assert len(list(line_citances("x", f"Citance Number: 1 | {fields}"))) == 1
 assert parse_paper("x", f"<S sid={spaces}x>text</S><S sid{spaces}>more</S>").numbers == (None, None)

@@ -308,6 +308,7 @@ A, B = "a\t0\t0\tIt\t-\n", "b\t0\t0\tIt\t-\n"
     (BEGIN + A + "a\t0\t1\tIt\tx\n",
      "3: last column: 'x' are no mentions; write (1), (1, 1) or -, with bars between them"),
     (BEGIN + A, f"1: file: no mention in 1 documents; {NONE}"),
+    (BEGIN + "9" * 5000 + "\tIt\n", f"2: row: a row of 2 columns; {ROW}"),
     ("#begin document\n", "1: #begin: a document without a name; write #begin document (name); part 000"),
     (BEGIN + A + B + A + END, f"4: {TWICE}"),
     (BEGIN + A + END + BEGIN + A + END, f"5: {TWICE}"),
