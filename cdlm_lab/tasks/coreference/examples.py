@@ -173,19 +173,6 @@ class MentionPairExamples:
 
     def __post_init__(self) -> None:
         check_choice("context", self.context, CONTEXTS)
-        pairs, count = self.pairs, len(self.mentions)
-        if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-            what = f"pairs is {pairs.dtype} of shape {pairs.shape}"
-            raise ValueError(f"{what}; it must be integers of shape (pairs, 2)")
-        outside, alone = (pairs < 0) | (pairs >= count), pairs[:, 0] == pairs[:, 1]
-        if outside.any():
-            raise ValueError(f"there is no mention {pairs[outside][0]}; there are {count}, counted from 0")
-        if alone.any():
-            raise ValueError(f"pairs[{alone.argmax()}] is of mention {pairs[alone][0, 0]} with itself")
-        if self.labels is not None and np.shape(self.labels) != (len(pairs),):
-            raise ValueError(f"labels has shape {np.shape(self.labels)}, but there are {len(pairs)} pairs")
-        if self.labels is not None and not np.isin(self.labels, (0, 1)).all():
-            raise ValueError("a label is neither 0 nor 1")
 
     def __len__(self) -> int:
         return len(self.pairs)

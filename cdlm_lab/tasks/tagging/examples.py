@@ -23,7 +23,6 @@ import numpy as np
 
 from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.data.words import plain_word
-from cdlm_lab.errors import check_least
 from cdlm_lab.examples.passes import checked_index
 
 
@@ -52,7 +51,6 @@ def split_long(
 
     Example: with room for 4 pieces, words of 2, 1, 2 and 3 give sequences of two words, one and one.
     """
-    check_least(most=most)
     sequences: list[TaggedSentence] = []
     origin: list[int] = []
     shortened = 0
@@ -63,8 +61,6 @@ def split_long(
         if sentence.tags is not None and len(sentence.tags) != words:
             raise ValueError(f"{where} has {words} words, but {len(sentence.tags)} tags")
         sizes = pieces(sentence.words)
-        if len(sizes) != words:
-            raise ValueError(f"{where} has {words} words, but `pieces` gives numbers for {len(sizes)}")
         shortened += sum(size > most for size in sizes)
         parts = list(_parts(sentence, sizes, most))
         sequences += parts
@@ -91,16 +87,8 @@ def _parts(sentence: TaggedSentence, sizes: Sequence[int], most: int) -> Iterato
 
 def joined(split: SplitDocument, tags: Sequence[Sequence[str]]) -> list[list[str]]:
     """Join the tags of labelled sequences into those of the original's labelled sentences, in order."""
-    labelled, where = split.document.labelled, f"document {split.document.id}"
-    if len(tags) != len(labelled):
-        what = f"{where} has {len(labelled)} labelled sequences"
-        raise ValueError(f"{what}, but there are tags of {len(tags)}")
     by_sentence: dict[int, list[str]] = {}
-    for number, given in zip(labelled, tags, strict=True):
-        words = len(split.document.sentences[number].words)
-        if len(given) != words:
-            what = f"{where}, sequence {number} has {words} words"
-            raise ValueError(f"{what}, but there are tags of {len(given)}")
+    for number, given in zip(split.document.labelled, tags, strict=True):
         by_sentence.setdefault(split.origin[number], []).extend(given)
     return list(by_sentence.values())
 
@@ -133,7 +121,6 @@ def nearest_occurrences(document: TaggedDocument, *, most: int, target: bool = T
         target: True = the word itself is one of its occurrences; like the others of its sentence it is at
             distance 0. False = it is left out, and only it.
     """
-    check_least(0, most=most)
     listing = _Listing.of(document)
     labelled = document.labelled
     queries = np.flatnonzero(np.isin(listing.sentence, labelled))
@@ -242,7 +229,6 @@ class TagExamples:
     def __init__(
         self, documents: Sequence[SplitDocument], tags: Sequence[str], *, most: int, target: bool = True
     ) -> None:
-        check_least(0, most=most)
         self.documents, self.tags, self.most, self.target = documents, tuple(tags), most, target
         self._labels = {tag: number for number, tag in enumerate(self.tags)}
         self._kept: dict[int, tuple[np.ndarray, ...]] = {}  # document -> starts, places, buckets
@@ -253,8 +239,6 @@ class TagExamples:
             where = f"document {documents[n].document.id}, sequence {number}"
             if unknown := set(sentence.tags) - self._labels.keys():
                 raise ValueError(f"{where} has the tag {min(unknown)!r}; the tags are {', '.join(self.tags)}")
-            if len(sentence.tags) != len(sentence.words):
-                raise ValueError(f"{where} has {len(sentence.words)} words, but {len(sentence.tags)} tags")
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -315,7 +299,6 @@ def document_runs(examples: TagExamples, *, batch_size: int, rng: np.random.Gene
     documents. The order of batches is random; only the last can be shorter, so the order may be cut into
     batches from its start.
     """
-    check_least(batch_size=batch_size)
     document = examples.sequences[:, 0]
     groups = np.split(np.argsort(document, kind="stable"), np.cumsum(np.bincount(document))[:-1])
     whole, rest = [], []

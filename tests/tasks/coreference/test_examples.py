@@ -259,21 +259,3 @@ def test_an_example(made, topics):
     }
     assert {key: values.dtype.name for key, values in first.items()} == kinds
     assert sorted(made(topics)[0]) == ["global_attention_mask", "input_ids", "mention_mask"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"pairs": np.array([0, 1])}, r"pairs is int64 of shape \(2,\); it must be integers of shape"),
-        ({"pairs": np.array([[0.0, 1.0]])}, r"pairs is float64 of shape \(1, 2\)"),
-        ({"pairs": np.array([[0, 8]])}, "there is no mention 8; there are 8, counted from 0"),
-        ({"pairs": np.array([[0, 1], [-1, 2]])}, "there is no mention -1; there are 8"),
-        ({"pairs": np.array([[0, 1], [3, 3]])}, r"pairs\[1\] is of mention 3 with itself"),
-        ({"labels": np.ones(27)}, r"labels has shape \(27,\), but there are 28 pairs"),
-        ({"labels": np.full(28, 0.5)}, "a label is neither 0 nor 1"),
-        ({"context": "text"}, "context is 'text'"),
-    ],
-)
-def test_bad_data_sets(made, topics, changes, message):
-    with pytest.raises(ValueError, match=message):
-        made(topics, **changes)

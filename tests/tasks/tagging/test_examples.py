@@ -1,6 +1,5 @@
 """Tagged documents: long sentences, occurrences of words, and the data set."""
 
-import re
 from itertools import pairwise
 
 import numpy as np
@@ -119,20 +118,12 @@ def examples_of(*sentences: TaggedSentence, most: int = 1) -> TagExamples:
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: cut(DOCUMENT, most=0), "most is 0; it must be at least 1"),
     (lambda: cut(document(RAIN, sentence(""))), "document d, sentence 1 has no words; leave it out when"),
     (lambda: cut(document(RAIN, sentence("a b", "O"))), "document d, sentence 1 has 2 words, but 1 tags"),
-    (lambda: cut(DOCUMENT, pieces=lambda words: [1] * 4), "sentence 0 has 5 words, but `pieces` gives"),
-    (lambda: joined(cut(DOCUMENT, most=99), [["O"]]), "d has 2 labelled sequences, but there are"),
-    (lambda: joined(cut(DOCUMENT, most=99), [["O"] * 7, ["O"] * 3]), "has 4 words, but there are"),
-    (lambda: nearest_occurrences(DOCUMENT, most=-1), "most is -1; it must be at least 0"),
-    (lambda: examples_of(RAIN, most=-1), "most is -1; it must be at least 0"),
     (lambda: examples_of(RAIN, sentence("Rome", "B-LOC")), "document p, sequence 1 has the tag 'B-LOC';"),
-    (lambda: examples_of(sentence("a b", "O")), "document p, sequence 0 has 2 words, but 1 tags"),
-    (lambda: document_runs(examples_of(), batch_size=0, rng=None), "batch_size is 0; it must be at"),
 ])  # fmt: skip
 def test_what_is_refused(call, message: str):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=message):
         call()
 
 
