@@ -27,7 +27,6 @@ import torch
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import CandidateSet, EvidencedClaim
 from cdlm_lab.data.text_profile import texts_of_record
-from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.collate import check_keys, collated, padded
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.passes import Passes
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-POSITIONS = ("strided", "compact")
 ABSENT = -1
 _KEYS, _LABELS = ("input_ids", "token_type_ids", "position_ids", "starts"), ("labels", "mlm_labels")
 _CANDIDATES, _ITEMS = range(2)  # independent random streams of one seed
@@ -93,13 +91,6 @@ class JointLayout:
     sentences: int  # k + 1: the question or claim and k candidates
     length: int = 64  # L, maximum tokens of a sentence, its front token included
     positions: str = "strided"  # `strided` or `compact`
-
-    def __post_init__(self) -> None:
-        if self.sentences < 2:
-            raise ValueError(f"sentences is {self.sentences}; a question and a candidate are 2")
-        if self.length < 2:
-            raise ValueError(f"length is {self.length}; the front token and one of text need 2")
-        check_choice("positions", self.positions, POSITIONS)
 
     @property
     def candidates(self) -> int:

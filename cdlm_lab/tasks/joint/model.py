@@ -57,6 +57,8 @@ POOLINGS = ("max", "weighted_sum")
 MADE_TO_MEASURE = (encoder.FROM_SCRATCH, "minilm")  # not folders: made with as many positions as are wanted
 PAIR = 2  # sentences in a pair: claim and evidence
 Labels = Annotated[int, Field(ge=2)]  # number of labels to choose from
+Length = Annotated[int, Field(ge=2)]  # tokens of a sentence, the one in front included
+Positions = Literal["strided", "compact"]
 
 
 # ---- heads
@@ -68,13 +70,10 @@ class JointHead:
 
     kind: Literal["ie_1", "ae_1", "ie_k", "ae_k"]
     labels: Labels = 2
-    sentences: int = 6  # k + 1: the question or claim and k candidates
-    length: int = 64  # tokens per sentence
-    positions: str = "strided"
+    sentences: int = Field(default=6, ge=PAIR)  # k + 1: the question or claim and k candidates
+    length: Length = 64
+    positions: Positions = "strided"
     layers: Literal["linear", "tanh"] = "linear"  # `tanh`: dropout, linear, tanh, dropout, linear
-
-    def __post_init__(self) -> None:
-        _ = self.layout  # raises an error for an impossible layout
 
     @property
     def layout(self) -> JointLayout:
@@ -340,11 +339,8 @@ class PooledHead:
 
     pooling: Literal["max", "weighted_sum"]
     labels: Labels = 3
-    length: int = 64
-    positions: str = "strided"
-
-    def __post_init__(self) -> None:
-        _ = self.layout  # which refuses what cannot be
+    length: Length = 64
+    positions: Positions = "strided"
 
     @property
     def layout(self) -> JointLayout:

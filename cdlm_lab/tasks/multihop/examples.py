@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
+from cdlm_lab.data.questions import Place, answer_occurrences
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.examples.collate import collated
 from cdlm_lab.examples.packing import equal_share
@@ -329,14 +329,6 @@ class QuestionExamples:
     marks: QuestionMarks
     max_length: int  # of a sequence, special tokens included
     labelled: bool = True  # False = leave out the four label keys
-
-    def __post_init__(self) -> None:
-        for question in self.questions if self.labelled else ():
-            if not has_gold(question):
-                what = "answer" if question.answer is None else "supporting facts"
-                raise ValueError(
-                    f"question {question.id} has no {what}; leave it out, or set labelled to False"
-                )
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -108,9 +108,6 @@ def written(*pieces) -> candidate_examples.JointSequence:
         (lambda: passes_of(items=0), "there are no examples to make"),
         (lambda: passes_of(seed=-1), "seed is -1; it must be at least 0"),
         (lambda: passes_of(size=0), "size is 0; it must be at least 1"),
-        (lambda: JointLayout(sentences=1), "sentences is 1; a question and a candidate are 2"),
-        (lambda: JointLayout(sentences=2, length=1), "length is 1; the front token and one of text need 2"),
-        (lambda: JointLayout(sentences=2, positions="padded"), "positions is 'padded'; choose one of"),
     ],
 )
 def test_messages(call, message):

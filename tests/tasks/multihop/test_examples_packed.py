@@ -1,6 +1,5 @@
 """Positions of answers in a sequence; the data set of questions and its batches."""
 
-import re
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -161,17 +160,6 @@ def test_a_question_of_yes_or_no(examples):
         "labels": 0,
         "answer_positions": 2,
     }
-
-
-@pytest.mark.parametrize(
-    ("answer", "supporting", "lacking"),
-    [(None, (("w60", 0),), "answer"), ("w61", (), "supporting facts"), (None, (), "answer")],
-)
-def test_labels_need_an_answer_and_supporting_facts(examples, answer, supporting, lacking):
-    question = replace(UNKNOWN, answer=answer, supporting=supporting)
-    message = f"question u has no {lacking}; leave it out, or set labelled to False"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        replace(examples, questions=[SPAN_QUESTION, question])
 
 
 def test_what_is_cut_has_no_labels(examples):
