@@ -40,7 +40,6 @@ from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.encoders.language_model import Items, over_items
 from cdlm_lab.encoders.precision import as_weights, in_full
-from cdlm_lab.errors import check_choice, check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.tasks.multihop.examples import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 
@@ -210,7 +209,6 @@ def load_question_answerer(
 # best starts and end at one of the best ends, taken from the original text and extended to whole words;
 # where the predicted type is "yes" or "no", that is the answer instead.
 
-SUPPORT = ("threshold", "two_paragraphs")
 COUNT, MOST_TOKENS = 20, 30
 
 SentenceName = tuple[int, int]  # number of the paragraph, and of the sentence within it
@@ -270,10 +268,8 @@ def best_spans(
 
     A span may be an answer if it lies in the title or in one sentence of a paragraph and has at most
     `most_tokens` tokens, marks not counted. If there is none, the token with the best sum of both logits is
-    returned. Raises ValueError for `count` or `most_tokens` below 1, and when no token of the sequence is
-    answerable.
+    returned. Raises ValueError when no token of the sequence is answerable.
     """
-    check_least(count=count, most_tokens=most_tokens)
     starts, ends = (np.asarray(logits, dtype=np.float64) for logits in (start_logits, end_logits))
     places = np.flatnonzero(sequence.answerable)
     if not len(places):
@@ -315,7 +311,6 @@ def decode(
         most_tokens: maximum number of tokens in a span.
         count: of best starts and of best ends; `n_best` has at most as many spans.
     """
-    check_choice("support", support, SUPPORT)
     candidates = best_spans(
         outputs["start_logits"], outputs["end_logits"], sequence, count=count, most_tokens=most_tokens
     )
