@@ -116,7 +116,7 @@ def comparison_table(
 ) -> ScoreTable:
     """The comparisons of a report on a split, in a group: a row for each pair of systems, a column for each
     measure (`measures`: name -> heading) with the difference in points and its interval, below it the
-    corrected p, and that over seeds if there is one. `first`: heading of the first column."""
+    corrected p, and with several seeds those over items and seeds. `first`: heading of the first column."""
     rows: dict[tuple[str, str], dict[str, Cell]] = {}
     for row in report.tables["comparisons"]:
         if (row.get("split", split), row.get("group", group)) != (split, group):
@@ -124,7 +124,8 @@ def comparison_table(
         difference = points_in_words(row["difference"])
         bounds = [points_in_words(row[name]) for name in ("low", "high") if row[name] is not None]
         ps = [f"p {tables.p_text(row['p_holm'])}"]
-        ps += [] if row.get("p_seeds") is None else [f"over seeds {tables.p_text(row['p_seeds'])}"]
+        over = [] if row.get("p_seeds") is None else ["items", "seeds"]
+        ps += [f"over {one} {tables.p_text(row[f'p_{one}'])}" for one in over if f"p_{one}" in row]
         ps += [row["verdict"]] if row.get("verdict") == "too few units" else []
         text = f"{difference} [{', '.join(bounds)}]" if bounds else difference
         cell = Cell(text=text, below="; ".join(ps))
