@@ -27,7 +27,7 @@ from cdlm_lab.data.convert.tagged import book_files, read_passages
 from cdlm_lab.data.files import DataError, FieldFault, Fields, JsonRecord, Text, entries, plain_name
 from cdlm_lab.data.records import Cluster, Document, Paragraphed
 from cdlm_lab.data.rows import HUB, Row, Rows, rows_by_split, rows_of
-from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, Split, dealt, hashed_split
+from cdlm_lab.data.splits import SHARES, SPLIT_NAMES, SPLITS, Split, dealt, hashed_split
 from cdlm_lab.data.words import split_sentences
 from cdlm_lab.errors import check_choice
 
@@ -44,7 +44,6 @@ SHAPES = (
 )
 READERS_VERSION = "2"  # part of every checksum; raise it when a reader makes other texts of the same files
 LEAST_CHARACTERS = 20  # minimum length of a sentence in a paragraph
-_SHARES_OF = {"train": 0.90, "validation": 0.05, "test": 0.05}
 _FEW = 50  # clusters of a file; up to so many, each split has at least one of them
 _SHARES = "where a corpus has no splits, 1 cluster in 20 is for validation and 1 in 20 for test"
 
@@ -215,7 +214,7 @@ def _split_of_few(read: Rows) -> Callable[[str], Split]:
     if some and "docs" in some[0]:
         return lambda name: "train"
     few = len(some) <= _FEW and all("id" in fields for fields in some)
-    return dealt([str(one["id"]) for one in some], _SHARES_OF).__getitem__ if few else hashed_split  # type: ignore[return-value]
+    return dealt([str(one["id"]) for one in some], SHARES).__getitem__ if few else hashed_split  # type: ignore[return-value]
 
 
 def _of_row(row: Row, lines: dict[str, int]) -> tuple[Cluster, Split | None]:
@@ -345,7 +344,7 @@ def _cluster_folders(path: Path) -> Iterator[tuple[Split, Path]]:
     folders = list(filter(Path.is_dir, entries(path)))
     named = {one: SPLIT_NAMES.get(files.checked_path(one).name) for one in folders}
     loose = [one for one in folders if named[one] is None or _texts(one)]  # a cluster may be called "test"
-    split_of = dealt([one.name for one in loose], _SHARES_OF)
+    split_of = dealt([one.name for one in loose], SHARES)
     for folder in folders:
         if folder in loose:
             yield split_of[folder.name], folder  # type: ignore[misc]
