@@ -168,13 +168,11 @@ def test_long_documents_and_systems_that_are_fitted(matching: MatchingRun) -> No
 def test_a_run_of_notebook_05_opens_the_models_that_it_aligns_with(
     matching: MatchingRun, tmp_path: Path
 ) -> None:
-    settings = alignment.Settings(
-        trained=str(matching.folder), systems="cdlm", source="first token", precision="float32"
-    )
+    settings = alignment.Settings(trained=str(matching.folder), systems="cdlm", precision="float32")
     values = {"name": alignment.AlignmentRun.NAME, "parameters": asdict(settings)}
     (tmp_path / "run.json").write_text(json.dumps(values))
     model = load(tmp_path)
-    assert (model.system, model.source) == ("cdlm", "first token")
+    assert model.system == "cdlm"
     assert (
         model.score("One fell.", SECOND).probability
         == load(matching.folder).score("One fell.", SECOND).probability
