@@ -15,7 +15,7 @@ from cdlm_lab.examples.tokens import pieces_of
 from cdlm_lab.tasks.coreference.metrics import head_word, same_head
 from cdlm_lab.tasks.tagging.examples import nearest_occurrences
 from cdlm_lab.tasks.tagging.systems import own_document
-from cdlm_lab.tasks.tagging.tf_idf import tf_idf
+from cdlm_lab.tasks.tagging.tf_idf import labelled_words
 
 
 def nfd(text: str) -> str:
@@ -123,6 +123,7 @@ def test_the_same_word_elsewhere_in_other_characters():
     )
     nearest = nearest_occurrences(document, most=3)
     assert nearest.places[0].tolist() == [[0, 0], [1, 0], [2, 0]]
-    (scores,) = tf_idf([document], others=[TaggedDocument(id="b", sentences=document.sentences[:0])])
-    assert set(scores) == {"zürich", "fell"}
-    assert scores["zürich"] > scores["fell"]
+    other = TaggedDocument(id="b", sentences=document.sentences[:0])
+    words = labelled_words([document], others=[other]).set_index("word")
+    assert dict(words["occurrences"]) == {"zürich": 3, "fell": 1}
+    assert words["score"]["zürich"] > words["score"]["fell"]
