@@ -17,7 +17,6 @@ was, and a finished run is opened again with the scores of its report.
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -342,7 +341,6 @@ class SystemRun(ExperimentRun):
     and overrides what differs below.
     """
 
-    SUFFIX: ClassVar[str] = ".jsonl"  # file suffix of predictions
     UNIT: ClassVar[str] = "examples"  # what the examples of a batch are called in texts
 
     settings: Any  # also has `chosen` and `seeds`
@@ -454,7 +452,7 @@ class SystemRun(ExperimentRun):
 
     def files(self, training: Any) -> dict[str, Path]:
         """Data set name -> file of its predictions."""
-        return {name: self.folder_of(training) / f"{name}{self.SUFFIX}" for name in self.sets(training)}
+        return {name: self.folder_of(training) / f"{name}.parquet" for name in self.sets(training)}
 
     def is_to_train(self, training: Any) -> bool:
         """True if both the model and at least one of its prediction files are missing."""
@@ -663,26 +661,3 @@ def write_page(file: Path, page: str) -> None:
     """Write an HTML page atomically."""
     with new_file(file) as opened:
         opened.write(page)
-
-
-def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one line of JSON per row, atomically."""
-    with new_file(file) as opened:
-        opened.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """Read what `write_rows` wrote."""
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-
-
-def write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as `.npz`, atomically."""
-    with new_file(file, binary=True) as opened:
-        np.savez(opened, **arrays)
-
-
-def read_arrays(file: Path) -> dict[str, np.ndarray]:
-    """The arrays that `write_arrays` wrote."""
-    with np.load(file, allow_pickle=False) as arrays:
-        return dict(arrays)

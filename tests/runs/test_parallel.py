@@ -172,7 +172,7 @@ def test_the_notebook_takes_over_what_the_processes_trained(
     assert started_with == [2]
     expected = train_task("claims", tmp_path / "one", "")
     assert timeless(made) == timeless(expected)
-    for file in ("model/model.safetensors", "test.jsonl"):
+    for file in ("model/model.safetensors", "test.parquet"):
         assert (made / file).read_bytes() == (expected / file).read_bytes()
 
 

@@ -37,8 +37,8 @@ from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.items import UNTRAINED, items_of
-from cdlm_lab.runs.own import Lines, by_item, lines_of
+from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame
+from cdlm_lab.runs.own import Lines, by_item
 from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.tasks.joint import ranking
@@ -246,16 +246,16 @@ class AnswerRun(JointRun):
     def own_predictions(self, file: Path, lines: Lines, split: str) -> AnswerPredictions:
         """Lines `{"item": id of the question, "scores": [...]}`, one number for each candidate in its order,
         the highest ranked first; or candidate -> number, as a mapping of their texts."""
-        sets = self.of_split(split.removesuffix(f"_{RERANKED}"))
+        sets = self.of_split(split)
         given = by_item(file, lines, [one.id for one in sets], field="scores")
-        scores = [
-            ranking.scores_given(file, one, *given[one.id], partly=split.endswith(RERANKED)) for one in sets
-        ]
-        return AnswerPredictions(sets=sets, scores=scores)
+        return AnswerPredictions(
+            sets=sets, scores=[ranking.scores_given(file, one, *given[one.id]) for one in sets]
+        )
 
     def read_predictions(self, file: Path, name: str) -> AnswerPredictions:
         """Read the candidate scores of a split."""
-        return self.own_predictions(file, [*lines_of(file)], name)
+        scores = [np.array(one, dtype=np.float64) for one in read_frame(file)["scores"]]
+        return AnswerPredictions(sets=self.of_split(name.removesuffix(f"_{RERANKED}")), scores=scores)
 
     def items(self, predictions: Predictions) -> pd.DataFrame:
         """Precision at 1, average precision and reciprocal rank of each question."""

@@ -31,8 +31,8 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
-from cdlm_lab.runs.items import UNTRAINED, items_of
-from cdlm_lab.runs.own import Lines, by_item, lines_of
+from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame
+from cdlm_lab.runs.own import Lines, by_item
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.tasks.joint.examples import JointExamples, JointLayout
 from cdlm_lab.tasks.joint.model import JointHead, PooledHead, load_joint_model, load_pooled_pairs
@@ -256,8 +256,8 @@ class VerificationRun(JointRun):
 
     def read_predictions(self, file: Path, name: str) -> ClaimPredictions:
         """Read the probabilities of the labels of the claims of a set."""
-        rows = [[*values["probabilities"].values()] for _, values in lines_of(file)]
-        return ClaimPredictions(claims=self.claims[name], labels=self.labels, probabilities=np.array(rows))
+        shares = read_frame(file)[[*self.labels]].to_numpy()
+        return ClaimPredictions(claims=self.claims[name], labels=self.labels, probabilities=shares)
 
     def items(self, predictions: Predictions) -> pd.DataFrame:
         """Whether the label of each claim is right, of those whose label is known."""

@@ -47,16 +47,14 @@ from cdlm_lab.runs.corpora import (
     tokenising_processes,
 )
 from cdlm_lab.runs.evaluation import Measure, Planned
-from cdlm_lab.runs.items import UNTRAINED, items_of
+from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame, write_frame
 from cdlm_lab.runs.runs import (
     ModelRun,
     Scores,
     once,
     outputs_by_length,
-    read_arrays,
     report,
     train_small,
-    write_arrays,
 )
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -366,14 +364,15 @@ class ParagraphAnswers:
 
 def predict(run: ParagraphRun) -> ParagraphAnswers:
     """Predictions for the test examples; computed once, then kept in the run folder."""
-    given, file = run.settings, run.folder / "answers.npz"
+    given, file = run.settings, run.folder / "answers.parquet"
     if not file.is_file():
         form = {"batch_size": given.micro_batch_size, "precision": given.precision, "name": "test"}
         answers = answer_tasks(
             run.model.to(default_device()), run.splits["test"].examples, run.collate, **form
         )
-        write_arrays(file, vars(answers))
-    return ParagraphAnswers(**read_arrays(file))
+        write_frame(pd.DataFrame({name: [*values] for name, values in vars(answers).items()}), file)
+    frame = read_frame(file)
+    return ParagraphAnswers(**{name: np.array([*frame[name]]) for name in frame})
 
 
 def answer_tasks(

@@ -11,12 +11,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.runs.runs import System, outputs_by_length, write_rows
+from cdlm_lab.runs.items import write_frame
+from cdlm_lab.runs.runs import System, outputs_by_length
 from cdlm_lab.tasks.joint import examples as candidates
 from cdlm_lab.tasks.joint.diagnosis import ABSENT
 from cdlm_lab.tasks.joint.examples import JointExamples, fixed_order
@@ -109,19 +111,16 @@ class AnswerPredictions:
         return np.stack(scores), np.stack(labels), np.array(questions)
 
     def save(self, file: Path) -> None:
-        """Write the lines that `scores_given` reads, atomically."""
-        plain = ([None if np.isnan(one) else one for one in scores.tolist()] for scores in self.scores)
-        rows = zip(self.sets, plain, strict=True)
-        write_rows(file, ({"item": one.id, "scores": scores} for one, scores in rows))
+        """Write one row a question, atomically."""
+        write_frame(pd.DataFrame({"item": [one.id for one in self.sets], "scores": self.scores}), file)
 
 
-def scores_given(file: Path, one: CandidateSet, line: int, scores: Any, *, partly: bool) -> np.ndarray:
+def scores_given(file: Path, one: CandidateSet, line: int, scores: Any) -> np.ndarray:
     """Scores of the candidates of a question, float64 (candidates,), from a list in their order or from
-    candidate -> score. `partly`: None = not read, as nan. Raises DataError, with file and line."""
+    candidate -> score. Raises DataError, with file and line, unless each is a number."""
     if isinstance(scores, Mapping):
         scores = [scores.get(text) for text in one.candidates]
-    values = scores if isinstance(scores, list) else []
-    numbers = [np.nan if value is None and partly else value for value in values]
+    numbers = scores if isinstance(scores, list) else []
     if len(numbers) != len(one.candidates) or not all(type(value) in (int, float) for value in numbers):
         what = f"question {one.id!r} has {len(one.candidates)} candidates, each of which needs a number"
         raise DataError(file, what, "write one for each, in their order", field="scores", line=line)

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.items import write_frame
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.tasks.joint import examples as candidates
 from cdlm_lab.tasks.joint.examples import JointExamples, JointLayout
@@ -124,10 +126,10 @@ class ClaimPredictions:
         return np.array([claim.label == label for claim, label in pairs], dtype=bool)
 
     def save(self, file: Path) -> None:
-        """Write one line of JSON per claim, atomically."""
-        rows = (dict(zip(self.labels, row, strict=True)) for row in self.probabilities.tolist())
-        each = zip(self.claims, self.predicted, rows, strict=True)
-        runs.write_rows(file, ({"item": one.id, "label": to, "probabilities": row} for one, to, row in each))
+        """Write one row a claim, atomically."""
+        frame = pd.DataFrame(self.probabilities, columns=[*self.labels])
+        frame.insert(0, "item", [one.id for one in self.claims])
+        write_frame(frame.assign(label=self.predicted), file)
 
 
 def predict_verdicts(

@@ -255,7 +255,6 @@ class MatchingRun(SystemRun):
         *("sentence_encoder", "word_vectors", "hidden_size"),
         *("most_sentences", "most_words", "max_length", "window"),
     )
-    SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "pairs"
     MEASURES: ClassVar[tuple[Measure, ...]] = (
         Measure("accuracy"),

@@ -3,11 +3,13 @@ questions, and the answers they predict."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
@@ -18,7 +20,8 @@ from cdlm_lab.data.words import split_sentences
 from cdlm_lab.encoders.checkpoint import on_default_device
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.tokens import from_tokenizer
-from cdlm_lab.runs.runs import System, outputs_by_length, read_rows, write_rows
+from cdlm_lab.runs.items import read_frame, write_frame
+from cdlm_lab.runs.runs import System, outputs_by_length
 from cdlm_lab.tasks.multihop.examples import (
     EncodedQuestions,
     QuestionCollate,
@@ -77,17 +80,20 @@ class QuestionPredictions:
         return scores_by_question([*map(hotpot_record, self.questions)], self.official())
 
     def save(self, file: Path) -> None:
-        """Write one line of JSON per question; a sentence is a list of paragraph, number and probability."""
-        rows = []
-        for question, answer in zip(self.questions, self.answers, strict=True):
-            sentences = [[*place, round(value, 6)] for place, value in answer.sentence_probabilities.items()]
-            rows.append({"id": question.id, **asdict(answer), "sentence_probabilities": sentences})
-        write_rows(file, rows)
+        """Write one row a question, atomically, with all that was decoded as JSON, in which a sentence is a
+        list of paragraph, number and probability."""
+        decoded = []
+        for one in self.answers:
+            sentences = [[*place, round(value, 6)] for place, value in one.sentence_probabilities.items()]
+            decoded.append(json.dumps(asdict(one) | {"sentence_probabilities": sentences}))
+        columns = {"item": [one.id for one in self.questions], "answer": [one.text for one in self.answers]}
+        write_frame(pd.DataFrame(columns | {"decoded": decoded}), file)
 
     @classmethod
     def load(cls, file: Path, *, questions: Sequence[MultihopQuestion]) -> QuestionPredictions:
         """Read what `save` wrote."""
-        return cls(questions=questions, answers=list(map(_answer, read_rows(file))))
+        decoded = map(json.loads, read_frame(file)["decoded"])
+        return cls(questions=questions, answers=[*map(_answer, decoded)])
 
 
 def supporting_facts(question: MultihopQuestion, answer: DecodedAnswer) -> list[list[Any]]:

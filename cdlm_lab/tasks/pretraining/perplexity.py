@@ -40,8 +40,8 @@ from cdlm_lab.runs.corpora import (
     tokenised_split,
 )
 from cdlm_lab.runs.evaluation import ItemTable, Measure, Planned, comparison_rows
-from cdlm_lab.runs.items import UNTRAINED, items_of
-from cdlm_lab.runs.runs import ExperimentRun, Scores, VariantsRun, once, read_arrays, report, write_arrays
+from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame, write_frame
+from cdlm_lab.runs.runs import ExperimentRun, Scores, VariantsRun, once, report
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report"]
 HEADLINE = ("cdlm", "local-cdlm")  # the two variants that the one-sentence result compares
@@ -275,13 +275,13 @@ def measure(
     for name, model, examples, tokenised in read:
         if not losses:
             print_passed_over(corpus.corpus, tokenised.passed_over)
-        file = kept and kept / f"{name}.npz"
+        file = kept and kept / f"{name}.parquet"
         if file and file.is_file():
-            losses[name] = ClusterLosses(**read_arrays(file))
+            losses[name] = ClusterLosses(**{key: one.to_numpy() for key, one in read_frame(file).items()})
             continue
         losses[name] = cluster_losses(model, examples, batch_size=batch_size, precision=precision, name=name)
         if file:
-            write_arrays(file, vars(losses[name]))
+            write_frame(pd.DataFrame(vars(losses[name])), file)
     return losses, tokenised
 
 

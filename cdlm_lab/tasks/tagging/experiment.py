@@ -207,7 +207,6 @@ class TaggingRun(runs.SystemRun):
         *("encoder", "small_encoder", "layers", "most_tokens"),
         *("occurrences", "context_encoder", "hidden_size"),
     )
-    SUFFIX: ClassVar[str] = ".parquet"
     UNIT: ClassVar[str] = "sentences"
     MEASURES: ClassVar[tuple[Measure, ...]] = (
         Measure("precision", counts="recall"),

@@ -1,7 +1,6 @@
 """Notebook 09's experiment: questions, systems, groups and scores by hand; then a small run that is trained,
 ranked, reranked, timed, resumed and shown."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from cdlm_lab.data.records import CandidateSet, clean_sets, counts_of
 from cdlm_lab.metrics.ranking import mean_average_precision
 from cdlm_lab.parameters import ParameterError, parameters_of
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.items import read_frame
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import ranking
@@ -293,7 +293,7 @@ def test_what_was_read_together():
 
 
 def test_scores_come_back_as_they_were(tmp_path: Path):
-    file = tmp_path / "new" / "test.jsonl"
+    file = tmp_path / "new" / "test.parquet"
     scores = [np.array([1 / 3, NAN, -7.25, 1e-300]), np.array([NAN, 2.0])]
     AnswerPredictions(sets=SETS[:2], scores=scores).save(file)
     splits = {"test": AnswerSplit(sets=SETS[:2], read=counts_of(SETS[:2]), corpus="x")}
@@ -301,8 +301,7 @@ def test_scores_come_back_as_they_were(tmp_path: Path):
     for one, other in zip(again.scores, scores, strict=True):
         assert one.dtype == np.float64
         np.testing.assert_array_equal(one, other)
-    written = json.loads(file.read_text().split("\n")[0])
-    assert written == {"item": "a", "scores": [1 / 3, None, -7.25, 1e-300]}
+    assert read_frame(file)["item"].tolist() == ["a", "b"]
 
 
 # ---- a run ----
@@ -373,7 +372,7 @@ def test_the_epoch_with_the_highest_map_on_dev_is_kept(finished: Finished):
 def test_what_is_finished_is_not_done_again(finished: Finished, monkeypatch: pytest.MonkeyPatch):
     run, predictions = finished
     monkeypatch.setattr(runs, "fine_tune", None)  # calling it would fail
-    (run.folder_of(Training(MSPP, 1)) / "test_reranked.jsonl").unlink()
+    (run.folder_of(Training(MSPP, 1)) / "test_reranked.parquet").unlink()
     answer_selection.train(run)
     again = answer_selection.predict(run)["mspp-ie", 1]["test_reranked"]
     assert_same(again, list(predictions["mspp-ie", 1]["test_reranked"].scores))

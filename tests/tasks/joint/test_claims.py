@@ -20,6 +20,7 @@ from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.items import read_frame
 from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.tasks.joint import claims as fact_verification
@@ -238,14 +239,13 @@ def test_verdicts_come_back_from_disk(tmp_path: Path):
     predictions = ClaimPredictions(claims=CLAIMS, labels=LABELS, probabilities=np.array(rows))
     assert predictions.predicted == ["supported", "supported", "not enough info", "not enough info"]
     assert predictions.right.tolist() == [True, False, True, False], "the label of the last is not known"
-    file = tmp_path / "new" / "dev.jsonl"
+    file = tmp_path / "new" / "dev.parquet"
     predictions.save(file)
     again = VerificationRun(settings=None, claims={"dev": CLAIMS}).read_predictions(file, "dev")
     np.testing.assert_array_equal(again.probabilities, predictions.probabilities)
     assert again.labels == LABELS
     shares = dict(zip(LABELS, rows[2], strict=True))
-    row = json.loads(file.read_text().splitlines()[2])
-    assert row == {"item": "c2", "label": "not enough info", "probabilities": shares}
+    assert read_frame(file).loc[2].to_dict() == {"item": "c2", "label": "not enough info", **shares}
 
 
 def log_sigmoid(x: float) -> float:

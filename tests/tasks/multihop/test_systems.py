@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
+from cdlm_lab.runs.items import read_frame
 from cdlm_lab.tasks.multihop import model as models
 from cdlm_lab.tasks.multihop.examples import QuestionExamples
 from cdlm_lab.tasks.multihop.model import AnswerSpan, DecodedAnswer, Place
@@ -84,7 +85,7 @@ YES = replace(SPAN, text="yes", type="yes", place=None, n_best=(), supporting=()
 
 
 def test_answers_come_back_as_they_were(tmp_path: Path):
-    file = tmp_path / "new" / "dev.jsonl"
+    file = tmp_path / "new" / "dev.parquet"
     QuestionPredictions(questions=QUESTIONS[:2], answers=[SPAN, YES]).save(file)
     first, second = QuestionPredictions.load(file, questions=QUESTIONS[:2]).answers
     assert (first, second) == (SPAN, YES)
@@ -94,8 +95,8 @@ def test_answers_come_back_as_they_were(tmp_path: Path):
     assert {type(getattr(second, name)) for name in ("n_best", "paragraph_probabilities", "supporting")} == {
         tuple
     }
-    assert json.loads(file.read_text().split("\n")[0]) == {
-        "id": "q2",
+    assert read_frame(file)["item"].tolist() == [one.id for one in QUESTIONS[:2]]
+    assert json.loads(read_frame(file)["decoded"][0]) == {
         "text": "the town",
         "type": "span",
         "type_probabilities": {"span": 0.5, "yes": 0.25, "no": 0.25},
