@@ -349,9 +349,14 @@ class _Picture:
         widths = _each(trace.get("width"), 0.8, len(places))
         colours = _each((trace.get("marker") or {}).get("color"), TEXT, len(places))
         bases = _each(trace.get("base"), 0, len(places))
+        beside = [trace]  # the bars that share a place with these
+        if self.layout.get("barmode") == "group":
+            beside = [one for one in self.traces if one.get("type") == "bar"]
+        shift = next(n for n, one in enumerate(beside) if one is trace) - (len(beside) - 1) / 2
         points = []
         for place, length, width, colour, base in zip(places, lengths, widths, colours, bases, strict=True):
-            number = across.names.index(place) if isinstance(place, str) else place
+            width /= len(beside)
+            number = (across.names.index(place) if isinstance(place, str) else place) + shift * width
             edges = [across.at(number + side * width / 2) for side in (-1, 1)]
             ends = [along.at(base), along.at(base + (length or 0))]
             (left, right), (low, high) = (ends, edges) if lying else (edges, ends)

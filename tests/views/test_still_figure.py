@@ -97,6 +97,15 @@ def test_bars_and_errors_have_their_lengths():
     assert "M150.0 250.0H250.0" in paths, "from 0.25 to 0.75"
 
 
+def test_bars_of_a_group_stand_side_by_side():
+    figure = go.Figure([go.Bar(x=["a"], y=[1]), go.Bar(x=["a"], y=[1])])
+    margin = {"l": 100, "r": 100, "t": 100, "b": 100}
+    layout = {"yaxis_range": [0, 1], "height": 400, "width": 400, "barmode": "group"}
+    picture = drawn(lay_out(figure, title="", margin=margin, **layout))
+    bars = [one.get("d") for one in picture.iter(f"{SVG}path") if one.get("d").endswith("Z")]
+    assert bars == ["M120.0 300.0H200.0V100.0H120.0Z", "M200.0 300.0H280.0V100.0H200.0Z"]
+
+
 def test_boxes_reach_from_whisker_to_whisker():
     figure = box_figure(["a"], [[0, 0.1, 0.2, 0.3, 0.4]], mean=[0.25], title="")
     figure.update_layout(height=400, width=400, margin={"l": 100, "r": 100, "t": 100, "b": 100})

@@ -432,6 +432,7 @@ def prepare(given: Settings) -> MatchingRun:
 
 # ---- scores ----
 
+
 @once
 def evaluate(run: MatchingRun, predictions: Predictions) -> Scores:
     """Accuracy and F1 of all systems, and on test the comparison of each with the system it builds on."""

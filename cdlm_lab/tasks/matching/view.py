@@ -194,16 +194,20 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
         names = {"system": "<br>".join(map(plain_text, lines)), "words": _in_words(row)}
         low, high = (score.value if bound is None else bound for bound in (score.low, score.high))
         ends = {"above": high - score.value, "below": score.value - low}
-        bars.append({**names, "way": row.system.partition("/")[2] or "all", "mrr": score.value, **ends})
+        bars.append(
+            {**names, "way": plain_text(row.system.partition("/")[2]) or "all", "mrr": score.value, **ends}
+        )
     form = {"color": "way", "pattern_shape": "way", "error_y": "above", "error_y_minus": "below"}
     looks = {"color_discrete_sequence": _COLOURS, "pattern_shape_sequence": _PATTERNS, "barmode": "group"}
     figure = px.bar(pd.DataFrame(bars), x="system", y="mrr", hover_name="words", **form, **looks)
-    for row in (one for one in rows if one.system == RANDOM):
-        line = {"line_dash": "dash", "line_color": html.TEXT, "annotation_text": _in_words(row)}
-        figure.add_hline(row.scores["mrr"].value, **line)
+    figure.update_traces(hovertemplate="%{hovertext}<extra></extra>")
+    random = [row for row in rows if row.system == RANDOM]
+    for row in random:
+        figure.add_hline(row.scores["mrr"].value, line_dash="dash", line_color=html.TEXT)
     figure.update_traces(opacity=0.8).update_yaxes(range=[0, 1]).update_layout(legend_title_text="")
     y = "MRR, documents known to be related"
-    return charts.lay_out(figure, title="", x=" ", y=y, margin_t=60)
+    x = "; ".join(f"dashed: {_in_words(row)}" for row in random) or " "
+    return charts.lay_out(figure, title="", x=x, y=y, margin_t=60)
 
 
 def _in_words(row: SystemRow) -> str:

@@ -110,8 +110,8 @@ def test_a_group_for_each_system_a_colour_for_each_way_and_a_line_for_random_sco
     assert list(attention.error_y.arrayminus) == pytest.approx([0.043, 0])
     assert attention.hovertext[0] == "GRU-HAN, attention: MRR 0.5430 (0.5000 to 0.5600)"
     assert cosine.hovertext[0] == "GRU-HAN, cosine: MRR 0.4742"
-    (line,), (note,) = figure.layout.shapes, figure.layout.annotations
-    assert (line.y0, line.line.dash, note.text) == (0.3611, "dash", "Random: MRR 0.3611")
+    (line,), below = figure.layout.shapes, figure.layout.xaxis.title.text
+    assert (line.y0, line.line.dash, below) == (0.3611, "dash", "dashed: Random: MRR 0.3611")
     assert not alignment_figure(ROWS[1:]).layout.shapes
 
 
