@@ -37,7 +37,7 @@ from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Inputs
-from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame
+from cdlm_lab.runs.items import UNTRAINED, apart, items_of, read_frame
 from cdlm_lab.runs.own import Lines, by_item
 from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
@@ -247,10 +247,10 @@ class AnswerRun(JointRun):
         """Lines `{"item": id of the question, "scores": [...]}`, one number for each candidate in its order,
         the highest ranked first; or candidate -> number, as a mapping of their texts."""
         sets = self.of_split(split)
-        given = by_item(file, lines, [one.id for one in sets], field="scores")
-        return AnswerPredictions(
-            sets=sets, scores=[ranking.scores_given(file, one, *given[one.id]) for one in sets]
-        )
+        given = by_item(file, lines, apart(one.id for one in sets), field="scores")
+        pairs = zip(sets, given.values(), strict=True)
+        scores = [ranking.scores_given(file, one, line, values) for one, (line, values) in pairs]
+        return AnswerPredictions(sets=sets, scores=scores)
 
     def read_predictions(self, file: Path, name: str) -> AnswerPredictions:
         """Read the candidate scores of a split."""
@@ -272,7 +272,7 @@ class AnswerRun(JointRun):
                         seed=seed,
                         split=split,
                         group=ALL if split == name else RERANKED,
-                        items=[each.id for each in one.sets],
+                        items=apart(each.id for each in one.sets),
                         clusters=[*map(cluster_of, one.sets)],
                     )
                 )

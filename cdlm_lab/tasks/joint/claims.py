@@ -31,7 +31,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
-from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame
+from cdlm_lab.runs.items import UNTRAINED, apart, items_of, read_frame
 from cdlm_lab.runs.own import Lines, by_item
 from cdlm_lab.runs.runs import Training, predict, report, train, train_small
 from cdlm_lab.tasks.joint.examples import JointExamples, JointLayout
@@ -240,7 +240,7 @@ class VerificationRun(JointRun):
 
     def own_predictions(self, file: Path, lines: Lines, split: str) -> ClaimPredictions:
         """Lines `{"item": id of the claim, "label": ...}`, with one of the labels of the corpus."""
-        given = by_item(file, lines, [one.id for one in self.claims[split]], field="label")
+        given = by_item(file, lines, apart(one.id for one in self.claims[split]), field="label")
         for line, label in given.values():
             if label not in self.labels:
                 known = ", ".join(self.labels)
@@ -266,9 +266,10 @@ class VerificationRun(JointRun):
             for split, one in of_system.items():
                 known = [n for n, claim in enumerate(one.claims) if claim.label is not None]
                 claims = [one.claims[n] for n in known]
-                form = {"items": [each.id for each in claims], "clusters": [each.group for each in claims]}
-                form |= {"system": system, "seed": seed, "split": split}
-                parts.append(items_of({MEASURE: one.right[known]}, **form))
+                form = {"system": system, "seed": seed, "split": split}
+                form |= {"items": apart(each.id for each in claims)}
+                clusters = [each.group for each in claims]
+                parts.append(items_of({MEASURE: one.right[known]}, clusters=clusters, **form))
         return pd.concat(parts)
 
     @property
