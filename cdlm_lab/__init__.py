@@ -1,9 +1,16 @@
 """cdlm_lab: a workbench for reading several texts together. See README.md.
 
     import cdlm_lab
-    model = cdlm_lab.load("storyworld/cdlm")
+    model = cdlm_lab.load("storyworld/answers")
+    model.rank("How many miners were killed?", ["The blast killed 75 miners.", "It was opened in 1974."])
 
-The public names are imported lazily: what one of them needs is loaded when it is first used.
+The stable interface is what stands here: `load`, and the verbs of what it returns (`encode`, `fill`,
+`attention`, `clusters`, `score`, `align`, `answer`, `tag`, `rank`, `verify`), with the fields of their
+answers; `ask_box`; `mine`; and `replace_self_attention`. A name of these that is to go, or to mean something
+else, works on for one minor version, in which it raises a `DeprecationWarning` that says what to write
+instead; CHANGELOG.md names it. All other modules may move from one version to the next.
+
+Public names are imported lazily: what one of them needs is loaded when it is first used.
 """
 
 from importlib import import_module
@@ -11,11 +18,12 @@ from typing import Any
 
 __version__ = "0.1.0"
 _FROM = {
+    "ask_box": "cdlm_lab.views.ask",
     "load": "cdlm_lab.apply.loading",
     "mine": "cdlm_lab.mining.mine",
     "replace_self_attention": "cdlm_lab.attention.layer",
 }
-__all__ = ["load", "mine", "replace_self_attention"]
+__all__ = ["ask_box", "load", "mine", "replace_self_attention"]
 
 
 def __getattr__(name: str) -> Any:

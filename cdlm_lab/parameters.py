@@ -10,7 +10,7 @@
             if self.steps == 13:
                 raise ParameterError("steps is 13; choose another number")
 
-    given = read_settings(globals(), Training, "run_folder", "own_text")  # in a notebook
+    given = read_settings(globals(), Training, "run_folder", "title")  # in a notebook
 
 A wrong value raises a ParameterError of one line. Papermill turns a misspelt `-p lerning_rate 0.5` into an
 unused global and trains with the default, and `-y "learning_rate: 1e-4"` into the text "1e-4": so unknown
@@ -43,19 +43,14 @@ from cdlm_lab.errors import PlainError
 # Notebook parameters that say how many processes or examples work at once, and change no result beyond
 # rounding and the numbers that dropout draws; a run may be resumed with others.
 BY_HOW_MANY = ("parallel", "workers", "micro_batch_size", "encoder_micro_batch_size")
-# Notebook parameters for what is shown of a run and what its models are asked; they do not change the run.
-SHOWN = (
-    *("own_documents", "own_question", "own_text", "own_claim", "first_document", "second_document"),
-    *("shown_model", "shown_system", "shown_pair", "compare", "explore", "explore_documents"),
-)
 EVALUATED_WITH = ("compare_with",)  # parameters of the evaluation alone, which other values repeat
 # Notebook parameters that name a file, a folder or a model, and those that name several things.
-PATHS = {"run_folder", "trained", "corpus", "test_corpus", "model", "encoder", "encoders", "small_encoder"}
+PATHS = {"run_folder", "trained", "corpus", "test_corpus", "model", "encoders", "small_model"}
 PATHS |= {"sentence_encoder", "word_vectors", "mspp", "predicted_topics", "matching_run", "sentences_run"}
 PATHS |= {"longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm", "cdlm", "compare_with", "results", "readme"}
-PATHS |= {"own_documents", "own_text", "own_claim", "first_document", "second_document", "texts"}
-LISTS = {"systems", "variants", "sweep", "dev_topics", "test_topics", "compare_with", "explore"}
-LISTS |= {"explore_documents", "leave_out", "choose", "compare"}
+PATHS |= {"texts"}
+LISTS = {"systems", "sweep", "dev_topics", "test_topics", "compare_with"}
+LISTS |= {"leave_out", "choose", "compare"}
 RUN_FILE = "run.json"  # file in the folder of a run that records its name, parameters and sessions
 # Parameter -> the word that it accepts in place of a number.
 WORDS = {"attention_dropout": "checkpoint"}

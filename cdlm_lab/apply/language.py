@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from cdlm_lab.apply.results import Attended, AttendedWord, EncodedText, Encodings, Filled, FilledBlank
@@ -32,10 +34,11 @@ from cdlm_lab.examples.tokens import SpecialTokens, from_tokenizer, tokenise
 from cdlm_lab.explorer.hidden_words import WordPieces, fill_blank
 from cdlm_lab.explorer.reading import Place, Selection, panel_of, read_documents
 from cdlm_lab.parameters import ParameterError
-from cdlm_lab.views.answers import foreign_to, texts_of, warn_of_cut
+from cdlm_lab.views.answers import asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
 
 MASK = "[MASK]"
+AT_ONCE = 8  # most sequences that are encoded in one batch
 Texts = str | Sequence[str] | Mapping[str, str]
 
 
@@ -52,43 +55,70 @@ class LanguageModel:
     tokenizer: PreTrainedTokenizerFast = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
 
-    def encode(self, texts: Texts, *, together: bool = True) -> Encodings:
-        """Tokens, character offsets and vectors of each text. `together`: read all in one sequence, whose
-        first token has global attention, as in document matching; False = read each text alone."""
-        named = texts_of(texts)
-        groups = [list(named)] if together else [[name] for name in named]
-        encoded, cuts = [], []
-        for names in groups:
-            parts, cut = self._encode({name: named[name] for name in names})
-            encoded += parts
-            cuts.append(cut)
-        notes = {"foreign": self._foreign(named), "cut": "; ".join(filter(None, cuts))}
-        return Encodings(parts=tuple(encoded), **notes)
+    def encode(self, texts: Texts | Sequence[Texts], *, together: bool = True) -> Any:
+        """Tokens, character offsets and vectors of each text: `Encodings`; for a list whose entries are lists
+        of texts, or texts by name, `Answers`.
 
-    def _encode(self, named: Mapping[str, str]) -> tuple[list[EncodedText], str]:
-        """The tokens and vectors of texts that are read together, and a line on what is not read."""
+        Args:
+            together: True = read all texts of an entry in one sequence, whose first token has global
+                attention, as in document matching; False = read each text alone.
+        """
+
+        def encoded(entries: Sequence[Mapping[str, str]]) -> list[Encodings]:
+            return self._encodings(entries, together=together)
+
+        return asked(texts_of, encoded, texts=_entries(texts))
+
+    def _encodings(self, entries: Sequence[Mapping[str, str]], *, together: bool) -> list[Encodings]:
+        packed = [
+            [self._packed(group) for group in ([named] if together else [{n: t} for n, t in named.items()])]
+            for named in entries
+        ]
+        states = iter(self._states([one.input_ids for some in packed for one in some]))
+        encodings = []
+        for named, some in zip(entries, packed, strict=True):
+            parts = [part for one in some for part in one.encoded(next(states))]
+            notes = {"foreign": self._foreign(named), "cut": "; ".join(one.cut for one in some if one.cut)}
+            encodings.append(Encodings(parts=tuple(parts), **notes))
+        return encodings
+
+    def _packed(self, named: Mapping[str, str]) -> _Packed:
+        """Texts that are read together, as one sequence."""
         read = tokenise([*named.values()], self.tokenizer, return_offsets_mapping=True)
         rooms, cut = self._rooms(dict(zip(named, map(len, read["input_ids"]), strict=True)))
         kept = [ids[:room] for ids, room in zip(read["input_ids"], rooms, strict=True)]
         packed = pack_documents(kept, max_length=self.max_length, policy="equal_share", special=self._special)
-        is_global = torch.zeros(1, len(packed.input_ids), dtype=torch.long, device=self.model.device)
-        is_global[:, 0] = 1
-        ids = torch.from_numpy(packed.input_ids)[None].to(self.model.device)
-        with evaluating(self.model), torch.inference_mode():
-            states = self.model.base_model(ids, global_attention_mask=is_global).last_hidden_state[0]
-        vectors = states.float().cpu().numpy()
-        encoded = []
-        for number, (text, offsets) in enumerate(zip(named.values(), read["offset_mapping"], strict=True)):
-            places = np.array(offsets[: rooms[number]], dtype=np.int64).reshape(-1, 2)
-            own = (packed.document == number) & ~packed.is_special
-            tokens = tuple(text[start:end] for start, end in places.tolist())
-            encoded.append(EncodedText(tokens=tokens, offsets=places, vectors=vectors[own]))
-        return encoded, cut
+        places = [
+            np.array(offsets[:room], dtype=np.int64).reshape(-1, 2)
+            for offsets, room in zip(read["offset_mapping"], rooms, strict=True)
+        ]
+        texts, of_text = tuple(named.values()), np.where(packed.is_special, -1, packed.document)
+        return _Packed(input_ids=packed.input_ids, of_text=of_text, texts=texts, places=places, cut=cut)
 
-    def fill(self, texts: Texts, *, top: int = 5, pieces: int = 4) -> Filled:
-        """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked.
-        A probability is the product of those of a word's pieces; where the `top` best words of each number of
-        pieces, which are compared, have more than 1 together, theirs are divided by their sum.
+    def _states(self, sequences: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The last states of each sequence, float32 (seq, dim), read in batches of similar lengths."""
+        states: list[np.ndarray] = [np.empty(0)] * len(sequences)
+        order = sorted(range(len(sequences)), key=lambda number: len(sequences[number]))
+        for start in range(0, len(order), AT_ONCE):
+            numbers = order[start : start + AT_ONCE]
+            ids = [torch.from_numpy(sequences[number]) for number in numbers]
+            padded = pad_sequence(ids, batch_first=True, padding_value=self.tokenizer.pad_token_id)
+            sizes = torch.tensor([len(one) for one in ids])
+            mask = (torch.arange(padded.shape[1]) < sizes[:, None]).long().to(self.model.device)
+            is_global = torch.zeros_like(mask)
+            is_global[:, 0] = 1
+            with evaluating(self.model), torch.inference_mode():
+                form = {"attention_mask": mask, "global_attention_mask": is_global}
+                output = self.model.base_model(padded.to(self.model.device), **form).last_hidden_state
+            for number, row, size in zip(numbers, output.float().cpu().numpy(), sizes.tolist(), strict=True):
+                states[number] = row[:size]
+        return states
+
+    def fill(self, texts: Texts | Sequence[Texts], *, top: int = 5, pieces: int = 4) -> Any:
+        """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked:
+        `Filled`; for a list whose entries are lists of texts, or texts by name, `Answers`. A probability is
+        the product of those of a word's pieces; where the `top` best words of each number of pieces, which
+        are compared, have more than 1 together, theirs are divided by their sum.
 
         Args:
             top: number of words for each blank; also the beam width.
@@ -98,10 +128,20 @@ class LanguageModel:
             raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
         if top < 1 or pieces < 1:
             raise ParameterError(f"top is {top} and pieces {pieces}; both must be at least 1")
+
+        def filled(entries: Sequence[Mapping[str, str]]) -> list[Filled]:  # blanks are read one by one
+            return [self._fill(named, top=top, pieces=pieces) for named in entries]
+
+        return asked(self._with_a_blank, filled, texts=_entries(texts))
+
+    def _with_a_blank(self, texts: Texts) -> dict[str, str]:
         named = texts_of(texts)
-        blanks = [(n, match) for n, text in enumerate(named.values()) for match in self._blank.finditer(text)]
-        if not blanks:
+        if not any(map(self.has_blank, named.values())):
             raise ParameterError(f"no text has a blank; write {MASK} where a word is to be found")
+        return named
+
+    def _fill(self, named: Mapping[str, str], *, top: int, pieces: int) -> Filled:
+        blanks = [(n, match) for n, text in enumerate(named.values()) for match in self._blank.finditer(text)]
         sequence, cut = self._with_blanks(named, room=self.max_length - (pieces - 1))
         places = np.flatnonzero(sequence == self._special.mask).tolist()
         policy, filled = VARIANTS[self.variant].global_policy if self.variant else "none", []
@@ -123,16 +163,24 @@ class LanguageModel:
         """True if a text has a blank."""
         return self._blank.search(text) is not None
 
-    def attention(self, texts: Texts, source: tuple[int, str]) -> Attended:
-        """How strongly attention in the last layer connects the words of the other texts to a source.
+    def attention(
+        self, texts: Texts | Sequence[Texts], source: tuple[int, str] | Sequence[tuple[int, str]]
+    ) -> Any:
+        """How strongly attention in the last layer connects the words of the other texts to a source: an
+        `Attended`; for a list whose entries are lists of texts, or texts by name, and one of sources
+        `Answers`.
 
         Args:
             source: index of a text, from 0, and words in it, of which the first occurrence is taken. They are
                 global: they attend to all texts, and all attend to them, as in CDLM's analysis (section 3.5).
         """
-        named = texts_of(texts)
-        if len(named) < 2:
-            raise ParameterError("there is one text; give another one, whose words are to be ranked")
+
+        def attended(entries: Sequence[tuple[dict[str, str], tuple[int, str]]]) -> list[Attended]:
+            return [self._attended(*one) for one in entries]
+
+        return asked(_with_another, attended, texts=_entries(texts), source=source)
+
+    def _attended(self, named: Mapping[str, str], source: tuple[int, str]) -> Attended:
         documents = list(marked_texts(named, kind="event", needs_marks=False).documents)
         place = _place_of(documents, source)
         form = {self.name: (self.model, self.tokenizer)}
@@ -143,10 +191,13 @@ class LanguageModel:
         panel = panel_of(reader, selection)
         others = np.flatnonzero(reader.ranked & panel.read & (reader.document_of_word != place[0]))
         words = [word for one in documents for word in one.tokens]
+        offsets = [place for one in documents for place in one.offsets]
         attended = tuple(
             AttendedWord(
                 text=int(reader.document_of_word[number]),
                 place=int(number - reader.firsts[reader.document_of_word[number]]),
+                start=offsets[number][0],
+                end=offsets[number][1],
                 word=words[number],
                 score=float(panel.scores[number]),
                 rank=float(panel.ranks[number]),
@@ -215,6 +266,38 @@ class LanguageModel:
         what = ", ".join(name for name, count in zip(names, lost, strict=True) if count)
         policy = f"{self.name} reads {self.max_length:,} at once, of each text an equal share"
         return warn_of_cut(cut_in_words(what, lost=sum(lost), of=total + sum(lost), policy=policy))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Packed:
+    """Texts as one sequence."""
+
+    input_ids: np.ndarray  # int64 (seq,)
+    of_text: np.ndarray  # int64 (seq,), index of the text; -1 = special token
+    texts: Sequence[str]
+    places: Sequence[np.ndarray]  # of each text int64 (tokens, 2), half-open spans of characters
+    cut: str  # a line on what is not read
+
+    def encoded(self, states: np.ndarray) -> Iterator[EncodedText]:
+        """Each text with its own of the states (seq, dim)."""
+        for number, (text, places) in enumerate(zip(self.texts, self.places, strict=True)):
+            tokens = tuple(text[start:end] for start, end in places.tolist())
+            yield EncodedText(tokens=tokens, offsets=places, vectors=states[self.of_text == number])
+
+
+def _entries(texts: Texts | Sequence[Texts]) -> Any:
+    """Texts as `asked` takes them: those that are read together by name, several entries as they are."""
+    several = not isinstance(texts, str | Mapping) and all(
+        isinstance(one, Mapping | Sequence) and not isinstance(one, str) for one in texts
+    )
+    return texts if several and len(texts) else texts_of(texts)
+
+
+def _with_another(texts: Texts, source: tuple[int, str]) -> tuple[dict[str, str], tuple[int, str]]:
+    named = texts_of(texts)
+    if len(named) < 2:
+        raise ParameterError("there is one text; give another one, whose words are to be ranked")
+    return named, source
 
 
 def _place_of(documents: Sequence[CoreferenceDocument], source: tuple[int, str]) -> Place:

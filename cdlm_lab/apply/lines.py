@@ -1,9 +1,9 @@
 """Apply a model to many texts, for `cdlm-lab apply`: one line of JSON in, one line of JSON out.
 
 All lines are checked before a model is loaded: a malformed one stops the command, with its file and line.
-Then the model answers line by line, as it does from Python, holding only the current line in memory. Answers
-are appended to `out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command
-continues behind the last complete line, and the result is the same: no answer depends on the lines before it.
+Then the model answers AT_ONCE lines at a time, as it answers lists in Python. Answers are appended to
+`out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command continues behind
+the last complete line, and the result is the same, since the same lines are always answered together.
 `out.jsonl.made.json` records the model by its bytes, its system and the input file; with others, or another
 version, the command is refused.
 """
@@ -16,9 +16,10 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -47,7 +48,7 @@ from cdlm_lab.tasks.joint.ask import AnswerModel, ClaimModel
 from cdlm_lab.tasks.matching.ask import MatchingModel
 from cdlm_lab.tasks.multihop.ask import QuestionModel
 from cdlm_lab.tasks.tagging.ask import TaggingModel
-from cdlm_lab.views.answers import Result, TextCut
+from cdlm_lab.views.answers import ForeignText, Result, TextCut
 
 Some = Annotated[list[FilledText], Field(min_length=1)]
 Named = Annotated[dict[Text, FilledText], Field(min_length=1)]
@@ -106,23 +107,36 @@ def _of_texts(model: LanguageModel, given: _Texts) -> Result:
     return model.fill(given.texts) if any(map(model.has_blank, given.texts)) else model.encode(given.texts)
 
 
+def _clusters(model: CoreferenceModel, given: _Documents) -> Result:
+    return model.clusters(given.documents, threshold=given.threshold)
+
+
 @dataclass(frozen=True)
 class Form:
-    """The fields of an input line for one class of models, and the function that answers it."""
+    """The fields of an input line for one class of models, and how they are answered: by a verb that takes a
+    list for each field, or by a function of one line."""
 
     kind: type[_Record]
-    answer: Callable[[Any, Any], Result]
+    verb: str | Callable[[Any, Any], Result]
+
+    def answer(self, model: Any, lines: Sequence[Any]) -> Sequence[Result]:
+        """The answers to several lines. Raises ValueError if one cannot be read."""
+        if not isinstance(self.verb, str):
+            return [self.verb(model, one) for one in lines]
+        names = (name for name in self.kind.model_fields if name != "id")
+        return getattr(model, self.verb)(**{name: [getattr(one, name) for one in lines] for name in names})
 
 
 FORMS: dict[type[Any], Form] = {
     LanguageModel: Form(_Texts, _of_texts),
-    CoreferenceModel: Form(_Documents, lambda m, one: m.clusters(one.documents, threshold=one.threshold)),
-    MatchingModel: Form(_Pair, lambda m, one: m.align(one.first, one.second)),
-    QuestionModel: Form(_Question, lambda m, one: m.answer(one.question, one.documents)),
-    TaggingModel: Form(_Text, lambda m, one: m.tag(one.text)),
-    AnswerModel: Form(_Candidates, lambda m, one: m.rank(one.question, one.candidates)),
-    ClaimModel: Form(_Claim, lambda m, one: m.verify(one.claim, one.evidence)),
+    CoreferenceModel: Form(_Documents, _clusters),
+    MatchingModel: Form(_Pair, "align"),
+    QuestionModel: Form(_Question, "answer"),
+    TaggingModel: Form(_Text, "tag"),
+    AnswerModel: Form(_Candidates, "rank"),
+    ClaimModel: Form(_Claim, "verify"),
 }
+AT_ONCE = 32  # lines that are answered together, from the first one on
 
 
 @dataclass(frozen=True)
@@ -192,31 +206,41 @@ def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -
 def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done: int, total: int) -> None:
     try:
         with Progress(total=total, initial=done, desc=source.name, unit="line") as bar, bars_after(math.inf):
-            for number, record in enumerate(read_json_lines(source, form.kind)):
-                if number < done:
+            records = read_json_lines(source, form.kind)
+            for start in range(0, total, AT_ONCE):
+                some = list(islice(records, AT_ONCE))
+                if start + len(some) <= done:
                     continue
-                line = json.dumps(answer_of(model, form, record), ensure_ascii=False, allow_nan=False)
-                part.write(f"{line}\n".encode())
+                for answer in answers_of(model, form, some)[max(done - start, 0) :]:
+                    part.write(f"{json.dumps(answer, ensure_ascii=False, allow_nan=False)}\n".encode())
+                    bar.update(1)
                 part.flush()
-                bar.update(1)
     except KeyboardInterrupt:
         raise Stopped(f"stopped; what was made is in {part.name}, and the same command goes on") from None
 
 
-def answer_of(model: Any, form: Form, record: JsonRecord[Any]) -> dict[str, Any]:
-    """The output for a line: its `id` if it has one, the answer, what was `cut`, and what is `foreign` to the
-    model; or an `error`."""
-    given = record.fields
-    answer = {} if given.id is None else {"id": given.id}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", TextCut)
+def answers_of(model: Any, form: Form, records: Sequence[JsonRecord[Any]]) -> list[dict[str, Any]]:
+    """The output for each line: its `id` if it has one, the answer, what was `cut`, and what is `foreign` to
+    the model; or an `error`. If one of several lines cannot be read, each is answered by itself."""
+    with warnings.catch_warnings():
+        for kind in (TextCut, ForeignText):  # the answers have what they say
+            warnings.simplefilter("ignore", kind)
         try:
-            result = form.answer(model, given)
+            results = form.answer(model, [one.fields for one in records])
         except ValueError as error:
-            return answer | {"error": f"{record.path.name}:{record.line}: {error}"}
-    cut = [str(one.message) for one in caught if issubclass(one.category, TextCut)]
-    notes = {"cut": cut, "foreign": result.foreign}
-    return answer | result.as_json() | {name: note for name, note in notes.items() if note}
+            if len(records) > 1:
+                return [line for one in records for line in answers_of(model, form, [one])]
+            what = str(error).removeprefix("entry 0 of the lists: ")
+            answers = [{"error": f"{records[0].path.name}:{records[0].line}: {what}"}]
+        else:
+            answers = [one.as_json() | _notes(one) for one in results]
+    ids = ({} if one.fields.id is None else {"id": one.fields.id} for one in records)
+    return [name | answer for name, answer in zip(ids, answers, strict=True)]
+
+
+def _notes(result: Result) -> dict[str, Any]:
+    notes = {"cut": [result.cut] if result.cut else [], "foreign": result.foreign}
+    return {name: note for name, note in notes.items() if note}
 
 
 def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:

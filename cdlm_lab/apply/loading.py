@@ -141,7 +141,7 @@ def made_of(name: str) -> list[str]:
     parameters = trained_parameters(run)
     opened = parameters.get("trained") or parameters.get("matching_run") or run
     folders = trained_run(opened).rglob(f"{MODEL_FOLDER}/{CONFIG_FILE}")
-    reads = "encoder" if run_name(run) == TaggingRun.NAME else "sentence_encoder"
+    reads = "model" if run_name(run) == TaggingRun.NAME else "sentence_encoder"
     frozen = trained_parameters(opened).get(reads) or parameters.get(reads)
     return [*(str(file.parent) for file in sorted(folders)), *filter(None, [frozen])]
 

@@ -99,6 +99,8 @@ class AttendedWord:
 
     text: int  # index of the text, from 0
     place: int  # index of the word in it, from 0
+    start: int  # of its first character in the text as given
+    end: int  # behind its last one
     word: str
     score: float  # attention between source and word, in both directions (CDLM section 3.5)
     rank: float  # percentile rank among the words of its text, 0 to 100

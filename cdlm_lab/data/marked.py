@@ -75,16 +75,6 @@ def filled_lines(text: str, *, source: str, remedy: str) -> list[str]:
     return [line.strip() for _, line in lines_of(text, source=source, remedy=remedy) if line.strip()]
 
 
-def first_and_others(text: str, *, source: str, first: str, other: str) -> tuple[str, list[str]]:
-    """The first non-empty line, and the other ones. Raises DataError if one of the two is
-    missing. `first` and `other` name them in error messages, such as "a question" and "candidate"."""
-    remedy = f"write {first} on the first line and one {other} on each line below"
-    line, *others = filled_lines(text, source=source, remedy=remedy)
-    if not others:
-        raise DataError(source, f"there is {first} but no {other}", remedy, field="text")
-    return line, others
-
-
 def sections_of(source: str | Path, lines: Sequence[Line]) -> list[Section]:
     """Divide lines into documents at their headings; all lines are "document 1" if there is no heading."""
     starts = [place for place, (_, line) in enumerate(lines) if _is_heading(line)]

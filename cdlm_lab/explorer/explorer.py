@@ -29,7 +29,7 @@ from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_documents
 from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
 from cdlm_lab.explorer.widget.widget import Explorer
-from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.views.html import counted, document_name, joined, shortened, visible
 from cdlm_lab.views.rerun import close_earlier
 
@@ -37,19 +37,31 @@ KEPT_MODELS = 4  # most models held in memory
 LONGEST_LABEL = 60
 
 
-def explore(analysis: Analysis) -> ExploredCluster:
-    """Load the models that the parameter `explore` names, pack the documents into their sequences, and open
-    the explorer. Raises ParameterError for a variant without a model, no or more than two models, or an
-    unknown document."""
-    names, known = names_in(analysis.settings.explore), analysis.settings.checkpoints
-    if missing := [name for name in names if name not in known]:
+def explore(
+    analysis: Analysis,
+    *,
+    models: Sequence[str] = ("longformer", "cdlm"),
+    documents: Sequence[str] = (),
+    own: str = "",
+) -> ExploredCluster:
+    """Load models, pack documents into their sequences, and open the explorer.
+
+    Args:
+        models: one or two of the run's variants, side by side.
+        documents: names of documents of the corpus; () = those of a coreferring pair.
+        own: a file or folder of other documents, with marks or without, in place of these; "" = none.
+
+    Raises ParameterError for a variant without a model, no or more than two models, or an unknown document.
+    """
+    known = analysis.settings.checkpoints
+    if missing := [name for name in models if name not in known]:
         raise ParameterError(
-            f"explore names {missing[0]!r}, for which no model is given; choose among {', '.join(known)}"
+            f"models names {missing[0]!r}, for which no model is given; choose among {', '.join(known)}"
         )
-    if not 1 <= len(names) <= 2:
-        raise ParameterError(f"explore names {len(names)} models; name one or two")
+    if not 1 <= len(models) <= 2:
+        raise ParameterError(f"models names {len(models)} models; name one or two")
     close_earlier()  # before the models are opened, so that they are not there twice
-    return ExploredCluster(analysis, models=tuple(names))
+    return ExploredCluster(analysis, models=tuple(models), sources=sources_of(analysis, documents, own))
 
 
 class ExploredCluster:
@@ -58,9 +70,9 @@ class ExploredCluster:
     documents: list[CoreferenceDocument]
     readers: list[Reader]
 
-    def __init__(self, analysis: Analysis, *, models: Sequence[str]) -> None:
+    def __init__(self, analysis: Analysis, *, models: Sequence[str], sources: Sequence[Source]) -> None:
         self.analysis = analysis
-        self._sources = {source.key: source for source in sources_of(analysis)}
+        self._sources = {source.key: source for source in sources}
         self._models: Mapping[str, NamedModel] = models_to_open(analysis)
         self._on_opened: Callable[[], None] = lambda: None
         choices = {

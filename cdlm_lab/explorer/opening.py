@@ -3,8 +3,6 @@ that ship with the project, and those of other runs."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,10 +22,10 @@ from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.tokens import SpecialTokens, encode_document
 from cdlm_lab.explorer.aligned_pairs import AlignedPair
 from cdlm_lab.explorer.ranks import Analysis
-from cdlm_lab.parameters import ParameterError, names_in
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import RunError, read_run_file
 
-GIVEN = "given"  # key of the documents that the notebook's parameters name
+GIVEN = "given"  # key of the documents that are named
 MOST_RUNS = 40  # most runs whose models are listed, newest first
 
 
@@ -53,12 +51,12 @@ class Source:
         return [chosen.get(one.id, (0, 0)) for one in documents]
 
 
-def sources_of(analysis: Analysis) -> list[Source]:
-    """The documents that the parameters name, if any, then each topic with a coreferring event pair in
-    different words; the first source is opened."""
+def sources_of(analysis: Analysis, named: Sequence[str] = (), own: str = "") -> list[Source]:
+    """The documents of these names, or those of the file or folder `own`, if any are given, then each topic
+    with a coreferring event pair in different words; the first source is opened."""
     known = {document.id: document for topic in analysis.topics for document in topic.documents}
     positive = [pair for pair in analysis.pairs["event"] if pair.corefer]
-    sources = _given(analysis, known)
+    sources = _given(known, named, own)
     topics = [_of_topic(topic, [one for one in positive if one.topic == topic.id], known)
               for topic in analysis.topics]  # fmt: skip
     if not sources:
@@ -75,39 +73,29 @@ def own_source(text: str) -> Source:
 
 
 def spaces_as_typed(text: str, documents: Sequence[CoreferenceDocument]) -> dict[str, tuple[bool, ...]]:
-    """For each document of a typed text whether a space stands before each word; {} if the words do not stand
-    in the text as they are. Headings, marks and invisible characters are passed over."""
-    plain, at, spaces = _PASSED_OVER.sub("", text), 0, {}
+    """For each document of a typed text whether white space stands before each word."""
+    spaces, end = {}, 0
     for document in documents:
-        before = []
-        for word in document.tokens:
-            start, at = at, plain.find(word, at)
-            between = plain[start:at]
-            if at < 0 or any(not one.isspace() and unicodedata.category(one) != "Cf" for one in between):
-                return {}
-            before.append(any(map(str.isspace, between)))
-            at += len(word)
-        spaces[document.id] = tuple(before)
+        starts, ends = zip(*document.offsets, strict=True)
+        before = zip((end, *ends), starts, strict=False)
+        spaces[document.id] = tuple(any(map(str.isspace, text[last:start])) for last, start in before)
+        end = ends[-1]
     return spaces
 
 
-_PASSED_OVER = re.compile(r"^[ \t]*==.*==[ \t]*$|</?m>", re.MULTILINE | re.IGNORECASE)
-
-
-def _given(analysis: Analysis, known: Mapping[str, CoreferenceDocument]) -> list[Source]:
-    names, own = analysis.settings.explore_documents, analysis.settings.own_documents
+def _given(known: Mapping[str, CoreferenceDocument], names: Sequence[str], own: str) -> list[Source]:
     if own and names:
-        raise ParameterError("own_documents and explore_documents are both given; leave one empty")
+        raise ParameterError("documents and own are both given; leave one out")
     if own:
         documents = read_marked_documents(own, kind="event", needs_marks=False).documents
         return [_uncut(own, documents)]
-    if missing := [name for name in names_in(names) if name not in known]:
+    if missing := [name for name in names if name not in known]:
         raise ParameterError(
-            f"explore_documents names {missing[0]}, which is not there; the documents are "
+            f"documents names {missing[0]}, which is not there; the documents are "
             f"{', '.join(sorted(known)[:20])}{', ...' if len(known) > 20 else ''}"
         )
-    documents = [known[name] for name in names_in(names)]
-    label, first = f"explore_documents: {names}", [document.id for document in documents]
+    documents = [known[name] for name in names]
+    label, first = f"documents: {' '.join(names)}", [document.id for document in documents]
     return [Source(key=GIVEN, label=label, documents=documents, first=first)] if documents else []
 
 

@@ -67,9 +67,6 @@ class Settings(Checkpoints):
     corpus: str = "storyworld"
     split: CoreferenceSplit = "test"
     stories: int = Field(default=90, ge=1)
-    own_documents: str = ""
-    explore: str = "longformer cdlm"
-    explore_documents: str = ""
     pairs: int = Field(default=100, ge=1)
     max_length: int = 512
     window: int = 32

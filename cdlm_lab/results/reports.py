@@ -104,7 +104,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
         labels=_matcher_labels,
     ),
     QUESTIONS: Experiment(
-        rows=("variants",),
+        rows=("systems",),
         test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "held_out_questions", "data_seed"),
         labels=_labels_by(variant_name),
     ),

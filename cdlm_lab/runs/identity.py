@@ -24,7 +24,7 @@ from huggingface_hub.errors import HFValidationError
 from cdlm_lab.data.cache import Hash, fingerprint, over_files
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, FOLDER, MINILM, MINILM_PACKAGE, PREFIX, SCRATCH
-from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, RUN_FILE, SHOWN
+from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, RUN_FILE
 from cdlm_lab.progress import Progress
 
 # Raise one when the numbers of what it names move: the training loop, or an experiment with its readers,
@@ -57,7 +57,7 @@ TASKS = {  # what a model has learned in a run of each experiment
 }
 # Parameters that change no score, or only how many scores are averaged.
 FREE = (
-    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY, *SHOWN),
+    *("run_folder", "seed", "seeds", "attention", "precision", *BY_HOW_MANY),
     *("micro_batch_size", "encoder_micro_batch_size", "gradient_checkpointing"),
 )
 HUB = "hub:"
@@ -156,7 +156,7 @@ class Identity:
     @property
     def digest(self) -> str:
         """16 hexadecimal digits that differ when anything that decides the numbers does."""
-        free = (*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder")
+        free = (*BY_HOW_MANY, *EVALUATED_WITH, "run_folder")
         decisive = {name: value for name, value in self.parameters.items() if name not in free}
         parts = [self.name, decisive, *(getattr(self, part) for part in ("data", "models", "versions"))]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -170,7 +170,7 @@ class Identity:
 def changed_parameters(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The parameters that decide the numbers and differ between two runs, in words."""
     changed = []
-    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *SHOWN, *EVALUATED_WITH, "run_folder"}):
+    for name in sorted((old.keys() | new.keys()) - {*BY_HOW_MANY, *EVALUATED_WITH, "run_folder"}):
         before, now = old.get(name), new.get(name)
         words = [repr(side[name]) if name in side else "not given" for side in (old, new)]
         numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (before, now))

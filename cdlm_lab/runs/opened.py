@@ -9,7 +9,7 @@ from cdlm_lab.training.trained import trained_model
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.validation import JUDGED
 from collections.abc import Sequence
-from cdlm_lab.runs.runs import SystemRun, Training, shown_system
+from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.data.text_profile import TextProfile
 from math import inf
@@ -37,8 +37,11 @@ def profile_of(run: SystemRun, training: Training) -> TextProfile | None:
 
 
 def system_named(system: str, systems: Sequence[Any]) -> Any:
-    """The system of that name, by default the last one. Raises ParameterError for an unknown name."""
-    return shown_system(system, systems, parameter="system")
+    """The system of that name; "" = the last one. Raises ParameterError for an unknown name."""
+    by_name = {one.name: one for one in systems}
+    if system and system not in by_name:
+        raise ParameterError(f"system is {system!r}; choose one of {', '.join(by_name)}")
+    return by_name[system] if system else systems[-1]
 
 
 def model_of_run(run: str) -> Path:

@@ -402,7 +402,7 @@ def open_run(
         folder: created if missing. It may already contain notebooks and logs.
         name: of the experiment.
         parameters: all parameters, as JSON values. The same ones resume an interrupted run and open a
-            finished one; those in `BY_HOW_MANY` and `SHOWN` may differ, and the folder may have been moved.
+            finished one; those in `BY_HOW_MANY` may differ, and the folder may have been moved.
             A finished run with others in `EVALUATED_WITH` (not "") is resumed, and its report written anew.
         inputs: the data and models of the run; they must be what they were when it was begun.
         anew: True = overwrite a run of this name in the folder, whatever its parameters.

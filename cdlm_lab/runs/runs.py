@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, wraps
 from itertools import product
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import IO, Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER, SCRATCH, SYSTEMS_FOLDER, is_model
 from cdlm_lab.encoders.precision import Precision, computing_in
 from cdlm_lab.examples.collate import batches_by_length
-from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
+from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings, settings_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.runs import evaluation
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
@@ -89,6 +89,33 @@ class EpochSettings:
         names = ("epochs", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "precision")
         given = parameters_of(self, *names, "parallel", "workers")
         return config_of_passes(items=items, seed=seed, **given, **more)
+
+
+@settings
+class StepSettings:
+    """How a model is pretrained, by updates instead of epochs: what notebooks 01 and 08 share."""
+
+    projections: Literal["local", "global"] = "local"  # the model's, with which local attention starts
+    dropout: float | None = None  # of hidden states; None = the checkpoint's value
+    attention_dropout: AttentionDropout = 0.0
+    steps: int = 400
+    batch_size: int = 4
+    micro_batch_size: int = 4
+    learning_rate: float = 0.002
+    warmup_steps: int = 50
+    decay_power: float = 3.0
+    precision: Precision = "auto"
+    gradient_checkpointing: bool = False
+    evaluate_every: int = 100  # checkpoints are written as often
+    parallel: str = ""
+    workers: Workers = "auto"
+    seed: int = 0
+
+    @property
+    def training(self) -> TrainingConfig:
+        """The training config. Raises ParameterError for impossible values."""
+        how_often = {"save_every": self.evaluate_every, "log_every": max(1, self.steps // 100)}
+        return settings_of(TrainingConfig, parameters_of(self) | how_often)
 
 
 def drawn(items: Sequence[Item], most: int, *, seed: int | Sequence[int]) -> tuple[Item, ...]:
@@ -204,16 +231,6 @@ class ExperimentRun:
         inputs = (map(texts_of_record, self.records(split)) for split in ("train", "dev"))
         return TextProfile.of(*inputs, trained_on=world)
 
-    def foreign(self, texts: Iterable[str]) -> str:
-        """A line that says so if texts of the reader's own, read together, are foreign to one of the models;
-        "" if they are not."""
-        return foreign_to_a_model(self.model_folders, texts)
-
-    @property
-    def model_folders(self) -> Iterable[Path]:
-        """The folders of the trained models that answer for the reader's own texts."""
-        return ()
-
     @property
     def finished(self) -> Report | None:
         """The report, if this run was already finished when it was opened; else None."""
@@ -265,7 +282,7 @@ class VariantsRun(ExperimentRun):
 def with_usual_encoder(settings: Any) -> Any:
     """The settings with the default encoder of their class in place of the one that was given."""
     usual = type(settings)()
-    names = [name for name in ("encoder", "encoders", "model") if hasattr(usual, name)]
+    names = [name for name in ("encoders", "model") if hasattr(usual, name)]
     return replace(settings, **parameters_of(usual, *names))
 
 
@@ -293,12 +310,6 @@ class ModelRun(ExperimentRun):
     def label(self) -> str:
         """The text beside the progress bar of the training, which says which model it is."""
         return ""
-
-    @property
-    def model_folders(self) -> tuple[Path]:
-        """The folder of the trained model."""
-        trained = self.settings.trained
-        return (trained_model(trained) if trained else self.folder / MODEL_FOLDER,)
 
     def write(self, model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
         """Write the best model and its tokenizer into `folder`."""
@@ -445,11 +456,6 @@ class SystemRun(ExperimentRun):
             return trained_model(name, training.name)
         return self.folder_of(training) / MODEL_FOLDER
 
-    @property
-    def model_folders(self) -> list[Path]:
-        """The folders of the models trained with seed 0."""
-        return [self.model_folder(self.first(one)) for one in self.systems if one.is_model]
-
     def files(self, training: Any) -> dict[str, Path]:
         """Data set name -> file of its predictions."""
         return {name: self.folder_of(training) / f"{name}.parquet" for name in self.sets(training)}
@@ -477,14 +483,6 @@ def chosen_systems(names: str, known: Mapping[str, Any], *, parameter: str = "sy
         what = repr(unknown[0]) if given else "nothing"
         raise ParameterError(f"{parameter} names {what}; choose among {', '.join(known)}")
     return tuple(system for name, system in known.items() if name in given)
-
-
-def shown_system(name: str, systems: Sequence[Any], *, parameter: str) -> Any:
-    """The system of this name; "" = the last one. Raises ParameterError if it is not among `systems`."""
-    by_name = {system.name: system for system in systems}
-    if name and name not in by_name:
-        raise ParameterError(f"{parameter} is {name!r}; choose one of {', '.join(by_name)}")
-    return by_name[name] if name else systems[-1]
 
 
 class Curves(Protocol):

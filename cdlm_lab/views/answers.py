@@ -18,8 +18,9 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.views import html
 
 PACKAGE = Path(__file__).resolve().parents[1]
-Part = TypeVar("Part")
+Part, Item = TypeVar("Part"), TypeVar("Item")
 PATIENCE = 2.0  # seconds before a progress bar appears
+IN_SIGHT = 10  # most answers to a list that are shown below each other
 
 
 class TextCut(UserWarning):
@@ -71,9 +72,39 @@ def texts_of(texts: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
 
 def list_of(texts: Sequence[str], *, name: str) -> list[str]:
     """Several texts as a list. Raises ParameterError for one text, whose letters would be taken for texts."""
-    if isinstance(texts, str | bytes | Mapping):
+    if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         raise ParameterError(f"{name} is one {type(texts).__name__}; give a list of texts")
     return list(texts)
+
+
+def asked(read: Callable[..., Item], answer: Callable[[list[Item]], Iterable[Any]], **given: Any) -> Any:
+    """What a verb of a model returns: for one item its answer, for lists of the same length an `Answers`,
+    with one answer for each entry, in order.
+
+    Args:
+        read: checks the values of one item, given by name, and makes of them what `answer` takes.
+        answer: answers several items at once, each as it would be answered alone.
+        given: name of a parameter -> its value; lists, if the first one is a list (or a tuple, or another
+            sequence), and not a text or documents by name.
+
+    Raises ParameterError for lists of different lengths, and what `read` raises, for lists with the index of
+    the entry.
+    """
+    (name, first), *others = given.items()
+    if isinstance(first, str | bytes | Mapping) or not isinstance(first, Iterable):
+        (result,) = answer([read(**given)])
+        return result
+    columns = {name: list(first)} | {other: list_of(values, name=other) for other, values in others}
+    if odd := [other for other, values in columns.items() if len(values) != len(columns[name])]:
+        sizes = f"{name} has {len(columns[name])} entries and {odd[0]} {len(columns[odd[0]])}"
+        raise ParameterError(f"{sizes}; give lists of the same length, or one item")
+    items = []
+    for number, values in enumerate(zip(*columns.values(), strict=True)):
+        try:
+            items.append(read(**dict(zip(columns, values, strict=True))))
+        except ValueError as error:
+            raise ParameterError(f"entry {number} of the lists: {error}") from None
+    return Answers(parts=tuple(answer(items)) if items else ())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +133,17 @@ class Result:
         """The result as plain values that JSON can hold."""
         raise NotImplementedError
 
+    def heading(self) -> str:
+        """The first line of the result in a terminal; "" = none."""
+        return ""
+
+    def __str__(self) -> str:
+        table = self.to_frame().to_string(index=False, max_rows=50, max_cols=10, max_colwidth=80)
+        return "\n".join(filter(None, (self.foreign, self.cut, self.heading(), table)))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Parts(Result, Sequence, Generic[Part]):
@@ -121,6 +163,39 @@ class Parts(Result, Sequence, Generic[Part]):
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(Sequence[Any]):
+    """The answers to several items, in their order."""
+
+    parts: tuple[Result, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.parts[number]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The data frames of all answers, one below the other; the column `item` has the index of each."""
+        frames = {number: one.to_frame() for number, one in enumerate(self.parts)}
+        return pd.concat(frames, names=["item"]).reset_index("item") if frames else pd.DataFrame()
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Each answer as plain values that JSON can hold."""
+        return [one.as_json() for one in self.parts]
+
+    def _repr_html_(self) -> str:
+        shown = "".join(f"<div>{one._repr_html_()}</div>" for one in self.parts[:IN_SIGHT])
+        more = f"{len(self.parts) - IN_SIGHT:,} more, not shown here; to_frame() has all."
+        return shown + (html.muted(more) if len(self.parts) > IN_SIGHT else "")
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self.parts))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 @dataclass(frozen=True, kw_only=True)

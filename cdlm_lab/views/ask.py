@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from IPython.display import display
@@ -97,7 +97,7 @@ class AskBox:
 
     def __init__(
         self,
-        method: Callable[..., Any],
+        methods: Sequence[Callable[..., Any]],
         example: Mapping[str, Any],
         *,
         button: str = "Ask",
@@ -105,7 +105,7 @@ class AskBox:
         show: Callable[[str], None] | None = None,
     ) -> None:
         each = {name: _Field(name, value, (hints or {}).get(name, "")) for name, value in example.items()}
-        self._method, self._read, self._show = method, each, show or ReplacedOutput()
+        self._methods, self._read, self._show = methods, each, show or ReplacedOutput()
         self._answered: list[Any] | None = None  # the values that the shown answer is for
         self.fields = {name: field.widget for name, field in each.items()}
         layout = Layout(width="auto", min_width="150px", flex="0 0 auto")  # its words are not cut
@@ -127,8 +127,9 @@ class AskBox:
     def ask(self) -> None:
         """Answer what is in the fields, and show the answer. Raises ValueError if it cannot be read."""
         with printed_in(self.message):
-            answer = self._method(**{name: field.read() for name, field in self._read.items()})
-        self._show(answer if isinstance(answer, str) else answer._repr_html_())
+            values = {name: field.read() for name, field in self._read.items()}
+            answers = [method(**values) for method in self._methods]
+        self._show("".join(one if isinstance(one, str) else one._repr_html_() for one in answers))
         self._answered = None if self.keeps else self._values()
 
     def show(self) -> None:
@@ -155,16 +156,19 @@ class AskBox:
             self.button.disabled, self.message.value = False, problem
 
 
-def ask_box(method: Callable[..., Any], example: Mapping[str, Any], **form: Any) -> AskBox:
+def ask_box(
+    method: Callable[..., Any] | Sequence[Callable[..., Any]], example: Mapping[str, Any], **form: Any
+) -> AskBox:
     """Return a box that asks a method, such as `ask_box(model.rank, {"question": ..., "candidates": [...]})`;
     `show` displays it with the answer to the example. The method is asked on a click only, and not again
     while the fields are unchanged.
 
     Args:
         method: takes the fields by name; returns HTML, or what shows itself. Its ValueError becomes a line.
+            Of several methods, such as those of several models, the answers stand one below the other.
         example: name of a parameter -> its value at first, whose type makes the field: a short text is one
             line, a longer one a box; a list has one entry on each line, a dict of texts one document under
             each title; a float in (0, 1) is a slider, which asks when it is moved; a widget stays as it is.
         form: `button`, its word; `hints`, name of a field -> HTML that says how to fill it.
     """
-    return AskBox(method, example, **form)
+    return AskBox([method] if callable(method) else [*method], example, **form)

@@ -492,14 +492,12 @@ def page_of(
     noun: str,
     facts: Iterable[str],
     title: str,
-    foreign: str = "",
 ) -> str:
-    """Return a page with all `reads`; below its title stand their number, with `noun`, and the `facts`, then
-    `foreign`, what `warning` shows above the reads."""
+    """Return a page with all `reads`; below its title stand their number, with `noun`, and the `facts`."""
     check_some(reads, noun)
     style = "div.cdlm-view{border-top:1px solid rgba(128,128,128,0.4);padding:14px 0 22px}"
     note = "; ".join([counted(len(reads), noun), *facts])
-    return still_page(warning(foreign) + "".join(map(show, reads)), title=title, note=note, style=style)
+    return still_page("".join(map(show, reads)), title=title, note=note, style=style)
 
 
 def right_of_known(rights: Iterable[bool | None], words: str) -> list[str]:

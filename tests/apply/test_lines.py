@@ -152,10 +152,11 @@ def test_an_interrupt_says_how_to_go_on_and_another_process_is_kept_out(
 ) -> None:
     rows = [{"text": f"{number} {TEXT}"} for number in range(4)]
     source, target = written(tmp_path, rows), tmp_path / "out.jsonl"
-    answers = iter([tagging.tag(row["text"]) for row in rows[:2]])
+    monkeypatch.setattr(lines, "AT_ONCE", 2)
+    answers = iter([tagging.tag([row["text"] for row in rows[:2]])])
 
     class Interrupted:
-        def tag(self, text: str) -> Any:
+        def tag(self, text: list[str]) -> Any:
             with pytest.raises(RunError, match=r"is being written by another process"), lines._held(part):
                 pass
             if (answer := next(answers, None)) is None:

@@ -1,9 +1,7 @@
 """Models for tasks answer as the boxes of the notebooks do."""
 
-import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 from work import calls_of
@@ -12,11 +10,7 @@ from cdlm_lab.apply.loading import load
 from cdlm_lab.data.files import DataError
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference.ask import CoreferenceModel
-from cdlm_lab.tasks.coreference.experiment import CoreferenceRun
-from cdlm_lab.tasks.coreference.view import own_clusters
 from cdlm_lab.tasks.tagging.ask import TaggingModel
-from cdlm_lab.tasks.tagging.experiment import EXAMPLE_TEXT
-from cdlm_lab.tasks.tagging.systems import tag_own
 from cdlm_lab.views.answers import TextCut
 
 DOCUMENTS = {
@@ -28,24 +22,20 @@ DOCUMENTS = {
 # ---- coreference ----
 
 
-def test_clusters_are_those_of_the_notebooks_box(coreference: CoreferenceModel, tmp_path: Path) -> None:
+def test_mentions_come_with_their_characters(coreference: CoreferenceModel) -> None:
     clusters = coreference.clusters(DOCUMENTS)
     assert clusters.threshold == coreference.threshold == 0.58
-    form = {name: {} for name in ("topics", "groups", "level", "passed_over", "examples")}
-    form |= dict.fromkeys(("train_examples", "dev_examples", "config"))
-    scorer = replace(
-        coreference.scorer, settings=replace(coreference.scorer.settings, run_folder=str(tmp_path))
-    )
-    prepared = CoreferenceRun(**vars(scorer), **form)
-    text = "\n".join(f"== {name} ==\n{text}" for name, text in DOCUMENTS.items()).replace(" == <", " = = <")
-    picture = own_clusters(prepared, text.replace("> ==", "> = ="))(0.58)
-    written = json.loads((tmp_path / "own_clusters.json").read_text())["clusters"]
-    assert [
-        [{"document": one.document, "tokens": [one.start, one.end], "text": one.text} for one in cluster]
-        for cluster in clusters
-    ] == written
-    assert "<script" not in clusters._repr_html_() + picture
+    found = [(one.text, DOCUMENTS[one.document][one.start : one.end]) for each in clusters for one in each]
+    assert sorted(found) == [(word, word) for word in ("arrested", "blaze", "fire")]
+    assert "<script" not in clusters._repr_html_()
     assert list(clusters.to_frame().columns) == ["cluster", "document", "start", "end", "text"]
+
+
+def test_another_threshold_needs_no_other_scores(coreference: CoreferenceModel, monkeypatch) -> None:
+    before = coreference.clusters(DOCUMENTS)
+    monkeypatch.setattr("cdlm_lab.tasks.coreference.ask.predict_groups", None)
+    assert len(coreference.clusters(DOCUMENTS, threshold=0.999999)) == 3
+    assert coreference.clusters(DOCUMENTS).parts == before.parts
 
 
 def test_a_threshold_puts_all_together_or_none(coreference: CoreferenceModel) -> None:
@@ -83,14 +73,13 @@ def test_long_documents_are_cut_around_the_mentions(coreference: CoreferenceMode
 # ---- tagging ----
 
 
-def test_tags_are_those_of_the_notebooks_box(tagging: TaggingModel, tmp_path: Path) -> None:
-    tagged = tagging.tag(EXAMPLE_TEXT)
-    kept = replace(tagging.tagger.taggers, cache=tmp_path)
-    _, predictions = tag_own(replace(tagging.tagger, taggers=kept), EXAMPLE_TEXT)
-    assert [word.tag for word in tagged.words] == [tag for tags in predictions.predicted()[0] for tag in tags]
+def test_names_and_words_come_with_their_characters(tagging: TaggingModel) -> None:
+    text = f"{tagging.example['text']}\n  \u00a32m,\u00a0\u00a3 2m for Ze\u0301 Bran\u00addir.\t"
+    tagged = tagging.tag(text)
     assert len(tagged) > 5
     for one in (*tagged, *tagged.words):
-        assert EXAMPLE_TEXT[one.start : one.end] == one.text
+        assert text[one.start : one.end] == one.text
+    assert {"\u00a3", "2m", "Ze\u0301", "Bran\u00addir"} <= {one.text for one in tagged.words}
     assert list(tagged.to_frame().columns) == ["text", "label", "start", "end", "sentence"]
     assert "cdlm-tagged" in tagged._repr_html_()
 

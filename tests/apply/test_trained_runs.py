@@ -19,18 +19,17 @@ from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint.answers import AnswerRun
 from cdlm_lab.tasks.joint.claims import VerificationRun
-from cdlm_lab.tasks.joint.claims_view import judge_own
 from cdlm_lab.tasks.joint.ranking import score_answers
-from cdlm_lab.tasks.matching import alignment, ask
+from cdlm_lab.tasks.matching import alignment
 from cdlm_lab.tasks.matching import experiment as document_matching
+from cdlm_lab.tasks.matching.ask import MatchingModel
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.tasks.multihop.view import answer_own
 from cdlm_lab.training.checkpoints import save_model
 from cdlm_lab.views.answers import TextCut
 
-FIRST, SECOND = ask.EXAMPLE
+FIRST, SECOND = MatchingModel.example.values()
 DOCUMENTS = {
     "Warning": "A paper warned of this. Its author is Kryla Truldei.",
     "Soup": "Truldei teaches <b>there</b>.",
@@ -53,7 +52,7 @@ def kept(run: SystemRun, models: dict[str, Any]) -> str:
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> MultihopRun:
     folder = str(tmp_path_factory.mktemp("questions"))
-    settings = multihop_qa.Settings(run_folder=folder, variants="longformer cdlm", **SMALL)
+    settings = multihop_qa.Settings(run_folder=folder, systems="longformer cdlm", **SMALL)
     run = MultihopRun(settings=settings, questions={})
     kept(run, {one.system.name: run.answerer(one, trained=False) for one in run.trainings})
     return run
@@ -90,7 +89,7 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> VerificationRun:
     folder = str(tmp_path_factory.mktemp("claims"))
     systems = "pairwise-sum joint-ie claim-only"
     settings = fact_verification.Settings(
-        run_folder=folder, systems=systems, shown_system="joint-ie", evidence_sentences=2, **EXACT
+        run_folder=folder, systems=systems, evidence_sentences=2, **EXACT
     )
     run = VerificationRun(settings=settings, claims={}, trained_labels=LABELS[:2])
     kept(run, {system.name: run.reader(system) for system in run.systems})
@@ -100,8 +99,7 @@ def claims(tmp_path_factory: pytest.TempPathFactory) -> VerificationRun:
 def test_questions_are_answered_as_in_the_box(questions: MultihopRun) -> None:
     model = load(questions.folder)
     answer = model.answer("Where does Truldei teach?", DOCUMENTS)
-    assert model.system == questions.settings.shown.name == "cdlm"
-    assert answer._repr_html_() == answer_own(questions, "Where does Truldei teach?", DOCUMENTS)
+    assert model.system == "cdlm"
     assert [one.title for one in answer] == ["Warning", "Warning", "Soup"]
     assert answer.as_json()["answer"] == answer.text
     assert 0 < answer.as_json()["probability"] == answer.probability < 1
@@ -110,7 +108,9 @@ def test_questions_are_answered_as_in_the_box(questions: MultihopRun) -> None:
     assert first == f"{answer.text} ({answer.probability:.1%})"
     assert support == [f"{one.title}: {one.text} ({one.probability:.1%})" for one in answer.supporting]
     assert f"{100 * answer.probability:.1f}%" in answer._repr_html_()
-    assert list(answer.to_frame().columns) == ["title", "sentence", "text", "probability", "supports"]
+    assert list(answer.to_frame().columns) == [
+        *("title", "sentence", "start", "end", "text", "probability", "supports")
+    ]
     assert load(questions.folder, system="longformer").system == "longformer"
     with pytest.raises(ParameterError, match="system is 'x'; choose one of longformer, cdlm"):
         load(questions.folder, system="x")
@@ -124,11 +124,10 @@ def test_questions_are_answered_as_in_the_box(questions: MultihopRun) -> None:
 def test_pairs_are_matched_and_aligned_as_in_the_box(matching: MatchingRun, system: str) -> None:
     model = load(matching.folder, system=system)
     assert model.system == (system or "cdlm")
-    alone = MatchingRun(settings=replace(matching.settings, systems=model.system), pairs=matching.pairs)
-    box = alignment.AlignmentRun(settings=alignment.Settings(run_folder=str(matching.folder)), matching=alone)
     few = " ".join(FIRST.split(". ")[:2]) + "."
     aligned = model.align(few, SECOND)
-    assert aligned._repr_html_() == ask.compare_own(box, few, SECOND)
+    assert [few[one.start : one.end] for one in aligned] == [one.text for one in aligned]
+    assert "<script" not in model.align("<script>alert(1)</script> fell.", "It fell.")._repr_html_()
     match = model.score(few, SECOND)
     assert float(match) == pytest.approx(aligned.probability)
     assert match.related == (match.probability > 0.5)
@@ -210,8 +209,6 @@ def test_candidates_are_ranked_as_the_system_scores_them(answers: AnswerRun) -> 
 def test_claims_are_judged_as_in_the_box(claims: VerificationRun) -> None:
     model = load(claims.folder)
     verdict = model.verify("A claim.", CANDIDATES[:2])
-    alone = replace(claims, settings=replace(claims.settings, systems="joint-ie", shown_system=""))
-    assert verdict._repr_html_() == judge_own(alone, "A claim.", CANDIDATES[:2])
     assert verdict.label == max(verdict.probabilities, key=verdict.probabilities.get)
     assert list(verdict.probabilities) == list(LABELS[:2])
     assert len(verdict.to_frame()) == 2

@@ -14,7 +14,6 @@ from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
 from cdlm_lab.encoders.checkpoint import PREFIX
 from cdlm_lab.encoders.variants import VARIANTS
-from cdlm_lab.parameters import SHOWN
 
 ROOT = Path(__file__).resolve().parents[2]
 GRIDS = sorted(path.name for path in (ROOT / "notebooks" / "grids").glob("*.yaml"))
@@ -82,7 +81,7 @@ def test_what_a_run_reads_is_made_before_it_or_given(name: str):
                 given = given or (among_runs and place == encoders)
                 assert not below or below[0] in job.after or given, f"{job.name} does not wait for {place}"
         if among_runs:
-            wanted = set(VARIANTS) & {*str(job.effective.get("systems") or job.effective["variants"]).split()}
+            wanted = set(VARIANTS) & {*str(job.effective["systems"]).split()}
             made = {run.removeprefix(start).lstrip("-_") for run in job.after}
             assert wanted <= made | {Path(need).parent.name for need in job.needs.values()}
         if job.parameters.get("mspp") == str(grid.runs):
@@ -161,7 +160,7 @@ def test_a_run_has_the_parameters_of_its_recorded_file(file: str, run: str):
     """Those that both know; not where corpora and models lie, nor what is shown or of storyworld alone."""
     recorded = json.loads((RESULTS / file).read_text())["parameters"]
     now = jobs_of(path_of(REAL if "_minilm" in file else "shipped.yaml"))[run].effective
-    passed_over = {*SHOWN, "workers"} | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
+    passed_over = {"workers", "compare"} | (set() if now.get("corpus") == "storyworld" else OF_STORYWORLD)
     names = [name for name in now.keys() & recorded.keys() - passed_over if "/" not in str(now[name])]
     assert len(names) >= 3
     changed = {name: recorded[name] for name in names if now[name] != recorded[name]}

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import (
-    filled_lines,
-    first_and_others,
     parse_marked_documents,
     pasted_documents,
     read_marked_documents,
@@ -40,17 +38,6 @@ def parse(text: str, **options: str) -> Topic:
 ])  # fmt: skip
 def test_title_and_text_of_each_document(text, documents):
     assert pasted_documents(text) == documents
-
-
-def test_a_first_line_and_others():
-    text = "\ufeff\n Who? \r\n\n  One.\r\nTwo: x = y \n"
-    assert filled_lines(text, source="box", remedy="write") == ["Who?", "One.", "Two: x = y"]
-    words = {"source": "q.txt", "first": "a question", "other": "candidate"}
-    assert first_and_others(text, **words) == ("Who?", ["One.", "Two: x = y"])
-    remedy = "write a question on the first line and one candidate on each line below"
-    for text, what in (("\nWho?\n", "there is a question but no candidate"), (" \n", "the text is empty")):
-        with pytest.raises(DataError, match=rf"q\.txt.*{what}; {remedy}"):
-            first_and_others(text, **words)
 
 
 MARKED_TWO = """\

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from cdlm_lab.data.marked import parse_marked_documents
 from cdlm_lab.data.records import TaggedDocument, TaggedSentence
 from cdlm_lab.data.storyworld.stories import stories
+from cdlm_lab.data.tags import tagged_text
 from cdlm_lab.data.words import plain_word, token_spans, visible_word, words_of
 from cdlm_lab.examples.tokens import pieces_of
 from cdlm_lab.tasks.coreference.metrics import head_word, same_head
 from cdlm_lab.tasks.tagging.examples import nearest_occurrences
-from cdlm_lab.tasks.tagging.systems import own_document
 from cdlm_lab.tasks.tagging.tf_idf import labelled_words
 
 
@@ -67,7 +67,7 @@ def test_words_stay_whole(name):
     tokens = TEXTS[name].split("|")
     text = " ".join(tokens)
     assert [text[start:end] for start, end in token_spans(text)] == tokens
-    document = own_document(text)
+    document = tagged_text("a", text)
     assert [word for sentence in document.sentences for word in sentence.words] == tokens
     (typed,) = parse_marked_documents(f"{text} <m>END</m>", kind="event").documents
     assert typed.tokens == (*map(visible_word, tokens), "END")

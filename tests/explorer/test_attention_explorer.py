@@ -23,10 +23,6 @@ from cdlm_lab.parameters import ParameterError
 from .conftest import SIZES
 
 
-def exploring(analysis: Analysis, **changes: str) -> ExploredCluster:
-    return explore(replace(analysis, settings=replace(analysis.settings, **changes)))
-
-
 def test_it_opens_with_a_pair_that_corefers_in_different_words(explored: ExploredCluster):
     chosen, words, clusters = explored.view.chosen, [], set()
     for document, (_, *span) in zip(explored.documents, (chosen.source, chosen.target), strict=True):
@@ -45,7 +41,7 @@ def test_documents_can_be_named_and_a_model_with_a_head_predicts(
 ):
     assert not explored.view.options["predicts"], "one of two models has no head"
     names = [document.id for document in analysis.topics[0].documents[:3]]
-    named = exploring(analysis, explore="cdlm", explore_documents=f"{names[2]} {names[0]}")
+    named = explore(analysis, models=["cdlm"], documents=[names[2], names[0]])
     assert [document.id for document in named.documents] == [names[2], names[0]]
     assert named.view.selection["source"] is None
     assert named.view.options["predicts"]
@@ -62,7 +58,7 @@ def test_documents_can_be_named_and_a_model_with_a_head_predicts(
 def test_text_of_ones_own_with_marks_and_without(analysis: Analysis, tmp_path: Path, text: str, summary: str):
     (tmp_path / "a.txt").write_text("The mill burned.\n")
     (tmp_path / "b.txt").write_text(f"A {text} was seen at the mill.\n")
-    explored = exploring(analysis, explore="cdlm", own_documents=str(tmp_path))
+    explored = explore(analysis, models=["cdlm"], own=str(tmp_path))
     assert [document.id for document in explored.documents] == ["a", "b"]
     assert sum(len(document.mentions) for document in explored.documents) == text.count("</m>")
     assert summary in explored.summary
@@ -82,15 +78,15 @@ def test_it_is_kept_as_a_page(explored: ExploredCluster, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"explore": "cdlm", "explore_documents": "nobody"}, "explore_documents names nobody, which"),
-        ({"explore": "cdlm", "explore_documents": "a", "own_documents": "b"}, "are both given"),
-        ({"explore": "prefix-cdlm"}, "explore names 'prefix-cdlm', for which no model is given"),
-        ({"explore": ""}, "names 0 models; name one or two"),
+        ({"models": ["cdlm"], "documents": ["nobody"]}, "documents names nobody, which"),
+        ({"models": ["cdlm"], "documents": ["a"], "own": "b"}, "are both given"),
+        ({"models": ["prefix-cdlm"]}, "models names 'prefix-cdlm', for which no model is given"),
+        ({"models": []}, "names 0 models; name one or two"),
     ],
 )
 def test_what_cannot_be_explored(analysis: Analysis, arguments: dict, message: str):
     with pytest.raises(ParameterError, match=message):
-        exploring(analysis, **arguments)
+        explore(analysis, **arguments)
 
 
 def switched(explored: ExploredCluster, **change: object) -> str:
@@ -100,7 +96,7 @@ def switched(explored: ExploredCluster, **change: object) -> str:
 
 
 def test_another_example_other_documents_and_own_text_in_place(analysis: Analysis):
-    explored = exploring(analysis, explore="cdlm")
+    explored = explore(analysis, models=["cdlm"])
     examples = explored.view.choices["examples"]
     assert len(examples) == len(analysis.topics)
     key, label, listed = examples[1]
@@ -184,7 +180,7 @@ def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
     (beside / "other" / "model" / "config.json").write_text("{")
     variants = {one.label: one.variant for one in models_to_open(analysis).values()}
     assert (variants["run mine"], variants["run tour/prefix-cdlm"]) == ("", "prefix-cdlm")
-    explored = exploring(analysis, explore="cdlm")
+    explored = explore(analysis, models=["cdlm"])
     listed = {label: key for key, label in explored.view.choices["models"]}
     assert {"CDLM", "Longformer", "storyworld/cdlm", "run mine", "run tour/prefix-cdlm"} <= set(listed)
     assert "run other" not in listed
@@ -199,7 +195,7 @@ def test_models_of_runs_are_listed_and_opened(analysis: Analysis):
 
 
 def test_all_that_is_shown_of_a_corpus_is_read(analysis: Analysis):
-    short = replace(analysis, settings=replace(analysis.settings, max_length=399, explore="cdlm"))
+    short = replace(analysis, settings=replace(analysis.settings, max_length=399))
     explored = explore(short)
     for source in explored.view.choices["examples"][:4]:
         switched(explored, example=source[0], documents=[])

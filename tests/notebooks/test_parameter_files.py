@@ -118,7 +118,7 @@ def test_what_follows_from_the_parameters_of_papers() -> None:
     assert GIVEN["hotpotqa_paper"]["dev_from_train"]
     for file, systems in {"answer_selection_paper": 5, "fever_paper": 7, "hotpotqa_paper": 5}.items():
         assert len(settings_in(file).chosen) == systems
-    micro_batches = settings_in("mspp_paper").config.accumulation(processes=8)
+    micro_batches = settings_in("mspp_paper").training.accumulation(processes=8)
     assert micro_batches == 8, "of each of 8 GPUs"
     answers, claims = map(settings_in, ("answer_selection_paper", "fever_paper"))
     lengths = {answers.head_of(system).layout.tokens for system in answers.chosen}

@@ -16,13 +16,12 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 OTHERS = {
     "variant", "projections", "packing", "masking", "attention", "precision", "parallel", "workers", "split",
     "kind", "context", "topic_level", "select_by", "unrelated", "reading", "seen", "kinds",
-    "support", "shown_model", "shown_pair", "shown_system", "context_encoder", "schedule",
-    "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates", "own_question",
+    "support", "context_encoder", "schedule",
+    "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates",
     "chains"
 }  # fmt: skip
 # Parameters that are given together, or not at all.
-WITH = {"first_document": {"second_document": "x"}, "second_document": {"first_document": "x"}}
-WITH |= {"sentences_run": {"first_by_sentences": 0.01}}
+WITH = {"sentences_run": {"first_by_sentences": 0.01}}
 
 
 def cells_of(notebook: Path) -> list[str]:
@@ -69,8 +68,6 @@ def test_a_path_may_begin_with_the_home_folder_and_is_no_address(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DATA", str(tmp_path / "data"))
     beside = WITH.get(name, {})
-    if name == "own_documents" and "own_question" in defaults_of(notebook):
-        beside = {"own_question": "Who?"}
     for written, meant in (("~/x/a", "x/a"), ("$DATA/a", "data/a"), ("${DATA}/a", "data/a")):
         assert getattr(settings_with(notebook, **{name: written}, **beside), name) == str(tmp_path / meant)
     for address in ("s3://bucket/x", "hf://allenai/x", "https://host/x", "file:///x"):
@@ -95,19 +92,6 @@ def test_a_list_may_be_written_as_one(notebook: Path, name: str, monkeypatch: py
         ParameterError, match=rf"^{name} is .*; a quotation mark is not closed: write a list, "
     ):
         settings_with(notebook, **{name: "it's"})
-
-
-def test_own_question_is_a_file_in_notebook_09_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from cdlm_lab.tasks.joint.answers import own_texts
-
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine.txt").write_text("Who?\nThe miners.\nA ticket.\n")
-    assert own_texts("~/mine.txt")["question"] == "Who?"
-    with pytest.raises(ParameterError, match="own_question is 's3://x', an address"):
-        own_texts("s3://x")
-    (six,) = FOLDER.glob("06_*.ipynb")
-    question = "~ $5 for s3://x?"
-    assert settings_with(six, own_question=question, own_documents="a.txt").own_question == question
 
 
 @pytest.mark.parametrize(

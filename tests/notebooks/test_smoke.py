@@ -77,7 +77,7 @@ SMALL: dict[str, Small] = {
     ),
     "06_multihop_qa": Small(
         {"trained": "", "train_stories": 6, "held_out_stories": 3, "epochs": 1}
-        | {"variants": "longformer cdlm", "window": 32, "batch_size": 4, "micro_batch_size": 4},
+        | {"systems": "longformer cdlm", "window": 32, "batch_size": 4, "micro_batch_size": 4},
         # after a handful of updates nothing is known: more than a few lucky answers would be a leak
         {"cdlm/test/f1": (0, 0.7), "cdlm/test/sp_f1": (0, 0.7), "longformer/dev/joint_f1": (0, 0.5)},
     ),

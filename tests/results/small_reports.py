@@ -166,7 +166,7 @@ SAID = {"claim-only": "++++", "pairwise-sum": "++-+", "joint-ie": "++--"}
 
 def claim_report(folder: Path, **more: str) -> Report:
     """Write a report of notebook 10 with the predictions `SAID` and one seed."""
-    parameters = {"corpus": "fm2", "encoder": "minilm", "mspp": "", "systems": " ".join(SAID)} | more
+    parameters = {"corpus": "fm2", "model": "minilm", "mspp": "", "systems": " ".join(SAID)} | more
     run = Claims(
         settings=fact_verification.Settings(systems=" ".join(SAID)),
         claims=dict.fromkeys(("train", "dev", "test"), CLAIMS),

@@ -20,7 +20,9 @@ Notebook = dict
 Rule = Callable[[Notebook], Iterator[str]]
 
 MAX_LINES = 25  # most lines of a cell
-MAX_PARAMETERS = 40  # most lines of the parameters cell, with one parameter per line
+MAX_PARAMETERS = 40  # most parameters, one per line, besides the headings of their groups
+GROUPS = ("what", "data", "training", "machine")  # headings of the parameters cell, in this order
+FIRST, RARELY = 12, "# rarely changed"  # at most so many parameters stand above this line
 # Topics of the header, each with a bold label: **Question.** ..., **Data.** ...
 HEADER_LABELS = ("Question", "Paper", "Data", "Cost", "Leaves behind")
 READING_WORDS = 15  # least number of words of the last cell, if it is Markdown
@@ -132,6 +134,20 @@ def literal_parameters(notebook: Notebook) -> Iterator[str]:
             yield f"cell {position}: {name} has no comment"
 
 
+def grouped_parameters(notebook: Notebook) -> Iterator[str]:
+    """Parameters stand in GROUPS below a heading each, at most FIRST of them above the line RARELY."""
+    for position, cell in code_cells(notebook)[:1]:
+        above, *below = source_of(cell).split(RARELY)
+        if (count := above.count(" = ")) > FIRST:
+            yield f"cell {position}: {count} parameters above {RARELY!r}, at most {FIRST}"
+        for part in (above, *below):
+            names = re.findall(r"^# (\w+)", part, re.MULTILINE)
+            if names != [group for group in GROUPS if group in names]:
+                yield f"cell {position}: headings {', '.join(names)}; of {', '.join(GROUPS)}, in this order"
+        if not above.startswith(f"# {GROUPS[0]}"):
+            yield f"cell {position}: it must begin with the heading '# {GROUPS[0]}'"
+
+
 def comments_for_papermill(notebook: Notebook) -> Iterator[str]:
     """No comment on a parameter has an equals sign: `papermill --help-notebook` would leave it out."""
     for position, cell in code_cells(notebook)[:1]:
@@ -205,8 +221,10 @@ def lines_of_imports(cell: dict) -> int:
 def short_cells(notebook: Notebook) -> Iterator[str]:
     """No cell is longer than MAX_LINES besides imports, or MAX_PARAMETERS if it has the parameters."""
     for position, cell in enumerate(notebook["cells"]):
-        lines = len(source_of(cell).splitlines()) - lines_of_imports(cell)
-        most = MAX_PARAMETERS if "parameters" in tags(cell) else MAX_LINES
+        has_parameters = "parameters" in tags(cell)
+        source = [one for one in source_of(cell).splitlines() if not (has_parameters and one[:1] == "#")]
+        lines = len(source) - lines_of_imports(cell)
+        most = MAX_PARAMETERS if has_parameters else MAX_LINES
         if lines > most:
             yield f"cell {position}: {lines} lines, at most {most}"
 
@@ -259,6 +277,7 @@ def language(notebook: Notebook) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(header, parameters_cell, literal_parameters, comments_for_papermill, settings_cell, plain_python),
-    *(short_cells, parameters_used, no_outputs, result_is_read, kernel, language),
+    *(header, parameters_cell, literal_parameters, grouped_parameters, comments_for_papermill),
+    *(settings_cell, plain_python, short_cells, parameters_used, no_outputs, result_is_read),
+    *(kernel, language),
 )

@@ -96,7 +96,7 @@ def test_several_processes_take_a_share_of_the_time() -> None:
 # What is trained -> the system that several processes train, and the parameters that leave out others.
 SYSTEMS: dict[str, tuple[str, dict[str, str]]] = {
     "matching": ("cdlm", {"systems": "cdlm"}),
-    "multihop": ("cdlm", {"variants": "cdlm"}),
+    "multihop": ("cdlm", {"systems": "cdlm"}),
     "answers": ("joint-ae", {}),
     "claims": ("joint-ie", {"systems": "joint-ie"}),
 }

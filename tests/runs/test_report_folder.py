@@ -66,12 +66,12 @@ def test_a_folder_may_be_in_the_home_folder_and_is_no_address(
 def test_a_finished_run_is_opened_again_and_stays_as_it_is(tmp_path: Path, capsys):
     for name in ("out.ipynb", "job.log", ".ipynb_checkpoints"):  # they are no other files
         (tmp_path / name).touch()
-    given = {**PARAMETERS, "run_folder": "a", "own_text": "", "explore": "cdlm", "workers": 1}
+    given = {**PARAMETERS, "run_folder": "a", "workers": 1}
     run = open_run(tmp_path, name="x", parameters=given)
     assert not run.resumed
     made = run.write_report(scores=ROWS)
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
-    shown = {"run_folder": "../a", "own_text": "my.txt", "explore": "longformer", "workers": 4}
+    shown = {"run_folder": "../a", "workers": 4}
     again = open_run(tmp_path, name="x", parameters={**given, **shown, "added_later": 1})
     assert again.finished == again.write_report(scores=[]) == run.write_report(scores=[]) == made
     assert f"{tmp_path}: this run was finished on 20" in capsys.readouterr().out

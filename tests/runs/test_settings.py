@@ -34,7 +34,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
                        ("sweep", "2 0"), ("sweep", "2,5"), ("sweep", "-2"), ("train_documents", -1),
                        ("train_documents", "six"), ("held_out_documents", -2),
                        ("layers", 0), ("occurrences", 0), ("hidden_size", -1),
-                       ("context_encoder", "gru"), ("most_tokens", 2), ("encoder", 3)],
+                       ("context_encoder", "gru"), ("most_tokens", 2), ("model", 3)],
     paragraph_pretraining: [("head", "ie_1"), ("head_layers", "relu"),
                             ("same_paragraph", 0), ("same_document", -1), ("sentence_length", 1),
                             ("mask_probability", "0.15"), ("precision", "half"), ("train_clusters", -1)],
@@ -69,17 +69,10 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (coreference, {"first_by_sentences": 0.01, "context": "sentences"}, "which needs no second reading"),
     (coreference, {"sentences_run": "runs/one"}, "first_by_sentences is 0; write 0.01"),
     (document_matching, {"max_length": 96, "window": 128}, "wider than the longest sequence"),
-    (sentence_alignment, {"first_document": "a.txt"}, 'second_document is ""; name two files, or none'),
-    (multihop_qa, {"variants": "longformer cdml"}, "variants names 'cdml'; choose among longformer"),
-    (multihop_qa, {"variants": " "}, "variants names nothing"),
+    (multihop_qa, {"systems": "longformer cdml"}, "systems names 'cdml'; choose among longformer"),
+    (multihop_qa, {"systems": " "}, "systems names nothing"),
     (multihop_qa, {"max_length": 96, "window": 128}, "wider than the longest sequence"),
     (multihop_qa, {"dev_from_train": 2}, "dev_from_train is of a folder"),
-    (
-        multihop_qa,
-        {"shown_model": "cdml", "variants": "longformer cdlm"},
-        "shown_model is 'cdml'; choose one of longformer, cdlm",
-    ),
-    (multihop_qa, {"own_question": "Where?"}, 'own_documents is ""; give a question and a file'),
     (document_tagging, {"systems": "bert-lstm Doc-ARC"},
      "systems names 'Doc-ARC'; choose among bert-lstm, doc-arc, dyn"),
     (document_tagging, {"systems": ""}, "systems names nothing; choose among"),
@@ -97,8 +90,6 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (fact_verification, {"systems": "joint-ei"},
      "systems names 'joint-ei'; choose among claim-only, pairwise-max"),
     (fact_verification, {"systems": " "}, "systems names nothing; choose among"),
-    (fact_verification, {"shown_system": "mspp"},
-     "^shown_system is 'mspp'; choose one of claim-only, joint-ie$"),
 ]  # fmt: skip
 
 

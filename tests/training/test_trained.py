@@ -99,12 +99,12 @@ def test_a_shipped_run_has_the_shipped_name_of_its_encoder(run: Path, project: P
     for seed, name in enumerate(("longformer", "cdlm")):
         a_model(tmp_path / name / "model", seed)
         (tmp_path / name / "run.json").write_text('{"name": "pretraining", "parameters": {}}')
-    given = {"encoder": str(tmp_path / "cdlm" / "model"), "own_text": "a b " * 999}
+    given = {"model": str(tmp_path / "cdlm" / "model"), "title": "a b " * 999}
     (run / "run.json").write_text(json.dumps({"name": "tagging", "parameters": given}))
-    for name, encoder in (("longformer", given["encoder"]), ("cdlm", "storyworld/cdlm")):
+    for name, encoder in (("longformer", given["model"]), ("cdlm", "storyworld/cdlm")):
         ship_run(tmp_path / name, f"storyworld/{name}")
         ship_run(run, "storyworld/tagging")
-        assert trained.trained_parameters("storyworld/tagging") == given | {"encoder": encoder}
+        assert trained.trained_parameters("storyworld/tagging") == given | {"model": encoder}
 
 
 def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(

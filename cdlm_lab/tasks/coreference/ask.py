@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from cdlm_lab.data.marked import marked_texts
-from cdlm_lab.data.records import CoreferenceMention
+from cdlm_lab.data.files import DataError
+from cdlm_lab.data.marked import marked_texts, pasted_documents
+from cdlm_lab.data.records import CoreferenceMention, Topic, characters
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import model_of_run, settings_of_run
 from cdlm_lab.tasks.coreference import experiment as coreference
-from cdlm_lab.tasks.coreference.scoring import Scorer
-from cdlm_lab.tasks.coreference.view import clusters_html, score_own, shown_clusters
+from cdlm_lab.tasks.coreference.examples import group_mentions
+from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Scorer, pair_examples, predict_groups
+from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters
 from cdlm_lab.training.trained import trained_threshold
-from cdlm_lab.views.answers import PATIENCE, Pictured, foreign_to, texts_of, warn_of_cut
+from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
+from cdlm_lab.views.html import cut_in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A marked mention, as a half-open span of words."""
+    """A marked mention."""
 
     document: str
-    start: int  # index of its first word in the document, from 0
-    end: int  # index after its last word
-    text: str
+    start: int  # of its first character in the document as given, marks included
+    end: int  # behind its last one
+    text: str  # its words, without marks in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,10 @@ class Clusters(Pictured[tuple[Mention, ...]]):
     """Clusters of coreferring mentions, singletons included."""
 
     threshold: float
+
+    def heading(self) -> str:
+        """How many clusters there are, and the threshold."""
+        return f"{len(self.parts)} clusters at the threshold {self.threshold:g}"
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """One row per mention: cluster, document, start, end, text."""
@@ -59,10 +67,21 @@ class CoreferenceModel:
     threshold: float | None  # for merging clusters, chosen on dev; None = none was chosen
     scorer: Scorer = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
+    _scored: list[ScoredOwn] = field(default_factory=list, repr=False)  # the last one: at most one
 
-    def clusters(self, documents: Mapping[str, str], *, threshold: float | None = None) -> Clusters:
-        """Cluster the mentions marked with `<m>` and `</m>` in documents, given by name. Long documents are
-        truncated to the text around each pair of mentions.
+    @property
+    def example(self) -> dict[str, Any]:
+        """Documents of storyworld and the threshold, in a box before a person types."""
+        file = Path(__file__).parent / "own_texts" / f"{self.kind}.txt"
+        documents = dict(pasted_documents(file.read_text(encoding="utf-8")))
+        return {"documents": documents, "threshold": 0.5 if self.threshold is None else self.threshold}
+
+    def clusters(
+        self, documents: Mapping[str, str] | Sequence[Mapping[str, str]], *, threshold: float | None = None
+    ) -> Any:
+        """Cluster the mentions marked with `<m>` and `</m>` in documents, given by name: `Clusters`; for a
+        list, with the documents of one topic in each entry, `Answers`. Long documents are truncated to the
+        text around each pair of mentions.
 
         Args:
             threshold: the higher, the fewer mentions are merged; None = the one that was best on dev.
@@ -71,25 +90,68 @@ class CoreferenceModel:
         if chosen is None or not 0 < chosen < 1:
             why = "the run chose none" if chosen is None else "it must lie between 0 and 1"
             raise ParameterError(f"threshold is {chosen}: {why}; give one, such as 0.5")
-        topic = marked_texts(texts_of(documents), kind=self.kind)
+
+        def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:  # the pairs of each are read in batches
+            return [self._clusters(one, chosen) for one in topics]
+
+        return asked(self._read, answer, documents=documents)
+
+    def _read(self, documents: Mapping[str, str]) -> OwnTopic:
+        texts = texts_of(documents)
+        topic = marked_texts(texts, kind=self.kind)
+        if sum(len(one.mentions) for one in topic.documents) < 2:
+            remedy = "mark at least two with <m> and </m>"
+            raise DataError("documents", "there is one mention only", remedy, field="marks")
+        return OwnTopic(texts, topic)
+
+    def _clusters(self, own: OwnTopic, threshold: float) -> Clusters:
         with bars_after(PATIENCE):
-            own = score_own(self.scorer, topic)
-        cut = warn_of_cut(own.cut)
-        records = {one.id: one for one in topic.documents}
+            scored = self._score(own.topic)
+        records = {one.id: one for one in own.topic.documents}
 
         def mention(one: CoreferenceMention) -> Mention:
-            start, end = one.tokens
-            return Mention(
-                document=one.document, start=start, end=end, text=records[one.document].text_of(one)
-            )
+            document = records[one.document]
+            start, end = characters(document.offsets, *one.tokens)
+            return Mention(document=one.document, start=start, end=end, text=document.text_of(one))
 
-        clusters = tuple(tuple(map(mention, cluster)) for cluster in own.prediction.clusters(chosen))
-        shown = shown_clusters([topic], own.prediction, chosen, gold=False)
-        foreign, picture = (
-            foreign_to(self.profile, self.name, documents.values()),
-            partial(clusters_html, shown),
+        shown = shown_clusters([own.topic], scored.prediction, threshold, gold=False)
+        return Clusters(
+            parts=tuple(tuple(map(mention, cluster)) for cluster in scored.prediction.clusters(threshold)),
+            threshold=threshold,
+            picture=partial(clusters_html, shown),
+            foreign=foreign_to(self.profile, self.name, own.texts.values()),
+            cut=warn_of_cut(scored.cut),
         )
-        return Clusters(parts=clusters, threshold=chosen, picture=picture, foreign=foreign, cut=cut)
+
+    def _score(self, topic: Topic) -> ScoredOwn:
+        """The scores of all pairs of mentions; those of the last topic are kept."""
+        for kept in self._scored:
+            if kept.topic == topic:
+                return kept
+        one, groups = self.scorer, group_mentions([topic], self.kind, "topic", None)
+        examples = pair_examples(one.settings, one.tokenizer, [topic], groups)
+        sizes = [examples.size_of(number) for number in range(len(examples))]
+        (prediction,) = predict_groups(one, examples, groups, file=None, name="scoring your documents")
+        read, lost = (sum(column) for column in zip(*((s.length, s.lost_tokens) for s in sizes), strict=True))
+        policy = f"a pair has {one.settings.max_length:,}, of its documents what is nearest to the mentions"
+        cut = cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy)
+        self._scored[:] = [ScoredOwn(topic, prediction, cut)]
+        return self._scored[0]
+
+
+class OwnTopic(NamedTuple):
+    """Documents as they were given, by name, and as a topic."""
+
+    texts: Mapping[str, str]
+    topic: Topic
+
+
+class ScoredOwn(NamedTuple):
+    """The mentions of a topic with the scores of their pairs."""
+
+    topic: Topic
+    prediction: GroupPrediction
+    cut: str  # a line on the tokens that did not fit
 
 
 def load_coreference(name: str, run: str, system: str) -> CoreferenceModel:
@@ -99,5 +161,6 @@ def load_coreference(name: str, run: str, system: str) -> CoreferenceModel:
     settings = settings_of_run(coreference.Settings, run)
     scorer = coreference.load_scorer(settings)
     threshold = trained_threshold(run)
-    form = {"kind": settings.kind, "threshold": threshold, "profile": TextProfile.load(model_of_run(run))}
+    profile = TextProfile.load(model_of_run(settings.trained))
+    form = {"kind": settings.kind, "threshold": threshold, "profile": profile}
     return CoreferenceModel(name=name, scorer=scorer, **form)

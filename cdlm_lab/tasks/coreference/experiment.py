@@ -126,7 +126,6 @@ class Settings:
     sentences_run: str = ""
     singletons: bool = True
     compare_with: str = ""
-    own_documents: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:

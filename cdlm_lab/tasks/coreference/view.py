@@ -11,11 +11,8 @@ from __future__ import annotations
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -23,28 +20,21 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
 from cdlm_lab.data.coreference import gold_names
-from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.marked import parse_marked_documents
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
-from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
 from cdlm_lab.encoders.precision import computing_in, precision_in_words
-from cdlm_lab.runs.report import Report, write_json
+from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
-from cdlm_lab.tasks.coreference.examples import group_mentions, pairs_within
+from cdlm_lab.tasks.coreference.examples import pairs_within
 from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, dev_judge
 from cdlm_lab.tasks.coreference.scoring import (
     GroupPrediction,
     Predictions,
-    Scorer,
-    pair_examples,
-    predict_groups,
     probabilities,
 )
 from cdlm_lab.views import charts, html
-from cdlm_lab.views.ask import HEADINGS, AskBox, ask_box
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.charts import marks, plain_text
 from cdlm_lab.views.figures import keep_figure
@@ -53,11 +43,9 @@ from cdlm_lab.views.html import (
     UNKNOWN,
     ShownMention,
     counted,
-    cut_in_words,
     document_name,
     joined,
     seconds_in_words,
-    warning,
 )
 from cdlm_lab.views.score_tables import Layout, score_table
 from cdlm_lab.views.tables import ScoreTable, Shown, measured, published_rows, seeds, threes
@@ -505,75 +493,3 @@ def _shown(
         document=document_name(mention.document, joined(document.tokens[slice(*document.sentences[0])])),
         gold=names[mention.cluster] if names is not None else None,
     )
-
-
-# ---- the reader's own documents ----
-
-
-def example_of(kind: str) -> Path:
-    """The file with the text in the input box before the reader types."""
-    return Path(__file__).parent / "own_texts" / f"{kind}.txt"
-
-
-def own_documents(prepared: CoreferenceRun, predictions: Predictions) -> AskBox:
-    """A box for documents with marked mentions, at first those of the parameter `own_documents` or an
-    example, and a threshold, for which the pairs are not scored anew; the clusters are also written to
-    `own_clusters.json`."""
-    settings = prepared.settings
-    text = read_text(settings.own_documents or example_of(settings.kind))
-    scored = lru_cache(1)(partial(own_clusters, prepared, source=settings.own_documents or "text"))
-    marks = "mentions stand between <code>&lt;m&gt;</code> and <code>&lt;/m&gt;</code>"
-    more = "the higher, the fewer mentions are put together"
-    return ask_box(
-        lambda documents, threshold: scored(documents)(threshold),
-        {"documents": text, "threshold": predictions.threshold},
-        button="Find clusters",
-        hints={"documents": f"{HEADINGS}; {marks}", "threshold": more},
-    )
-
-
-def own_clusters(prepared: CoreferenceRun, text: str, *, source: str = "text") -> Callable[[float], str]:
-    """Score all pairs of the marked mentions of a text. Returns a function of a threshold that gives the
-    clusters as HTML and writes them into the run folder, with document, half-open token span and words of
-    each mention. Raises DataError, which names the `source`."""
-    topic = parse_marked_documents(text, kind=prepared.settings.kind, source=source)
-    prediction, cut = score_own(prepared, topic, source=source)
-    documents = documents_of([topic])
-    notes = warning(prepared.foreign(texts_of_record(topic))) + warning(cut)
-
-    def written(mention: CoreferenceMention) -> dict[str, Any]:
-        words = documents[mention.document].text_of(mention)
-        return {"document": mention.document, "tokens": list(mention.tokens), "text": words}
-
-    def clusters_at(threshold: float) -> str:
-        clusters = [list(map(written, cluster)) for cluster in prediction.clusters(threshold)]
-        file = prepared.folder / "own_clusters.json"
-        write_json(file, {"threshold": threshold, "clusters": clusters})
-        shown = clusters_html(shown_clusters([topic], prediction, threshold, gold=False))
-        return f"{notes}{shown}"
-
-    return clusters_at
-
-
-class ScoredOwn(NamedTuple):
-    """The mentions of a topic with the scores of their pairs."""
-
-    prediction: GroupPrediction
-    cut: str  # a line on the tokens that did not fit
-
-
-def score_own(one: Scorer, topic: Topic, *, source: str = "documents") -> ScoredOwn:
-    """Score all pairs of mentions of a topic. Raises DataError, naming `source`, for a single mention."""
-    groups = group_mentions([topic], one.settings.kind, "topic", None)
-    if len(groups[0].mentions) < 2:
-        remedy = "mark at least two with <m> and </m>"
-        raise DataError(source, "there is one mention only", remedy, field="marks")
-    examples = pair_examples(one.settings, one.tokenizer, [topic], groups)
-    sizes = [examples.size_of(number) for number in range(len(examples))]
-    (prediction,) = predict_groups(one, examples, groups, file=None, name="scoring your documents")
-    read, lost = (
-        sum(column) for column in zip(*((one.length, one.lost_tokens) for one in sizes), strict=True)
-    )
-    longest = one.settings.max_length
-    policy = f"a pair has {longest:,}, of its documents what is nearest to the mentions"
-    return ScoredOwn(prediction, cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy))

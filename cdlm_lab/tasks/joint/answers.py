@@ -25,15 +25,13 @@ import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data import records
-from cdlm_lab.data.files import read_text
-from cdlm_lab.data.marked import first_and_others
 from cdlm_lab.data.reading import open_records, read_records
 from cdlm_lab.data.records import CandidateCounts, CandidateSet
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_candidates
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
-from cdlm_lab.parameters import ParameterError, local_path, names_in, settings
+from cdlm_lab.parameters import ParameterError, names_in, settings
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Inputs
@@ -88,7 +86,6 @@ class Settings(JointSettings):
     # Tokens of a sentence in a pair, which is always compact, as cross-encoders are. The paper gives every
     # model L(k + 1) tokens in all, which is L(k + 1) / 2 for each of two sentences: 192 with its values.
     pairwise_length: int = Field(default=32, ge=2)
-    own_question: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -316,7 +313,6 @@ Predictions = Mapping[tuple[str, int], Mapping[str, AnswerPredictions]]  # (syst
 
 def prepare(settings: Settings) -> AnswerRun:
     """Claim the run folder, read the questions, and check that all models are available and fit."""
-    own_texts(settings.own_question)
     return AnswerRun.open(settings)
 
 
@@ -349,7 +345,6 @@ def evaluate(
     )
 
 
-# ---- the reader's own question ----
 
 
 def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
@@ -361,23 +356,3 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
     return diagnosed
 
 
-# The text in the input boxes before the reader types.
-EXAMPLE_QUESTION = "How many miners were killed?"
-EXAMPLE_CANDIDATES = (
-    "The mine was opened in 1974.",
-    "Some 287 miners were rescued, blinking in the light.",
-    "The blast killed 75 miners at once.",
-    "The market, with its 294 stalls, opened late.",
-    "At the Bortiofara school, 973 pupils spent the day drawing.",
-    '"Everybody stood there and looked," he recalled.',
-)
-
-
-def own_texts(file: str) -> dict[str, Any]:
-    """The question and the candidates, one a line, from a text file; "" gives the built-in example."""
-    question, candidates = EXAMPLE_QUESTION, [*EXAMPLE_CANDIDATES]
-    if file:
-        file = local_path(file, "own_question")  # in other notebooks this parameter is a question
-        form = {"first": "a question", "other": "candidate"}
-        question, candidates = first_and_others(read_text(file), source=file, **form)
-    return {"question": question, "candidates": candidates}

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from ipywidgets import Widget
 from markupsafe import Markup
 
 from cdlm_lab.data.records import CandidateSet
-from cdlm_lab.examples.tokens import characters_read
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import split_in_words
@@ -35,7 +33,6 @@ from cdlm_lab.tasks.joint.answers import (
     AnswerSplit,
     Predictions,
     diagnoses,
-    own_texts,
 )
 from cdlm_lab.tasks.joint.diagnosis import JointDiagnosis
 from cdlm_lab.tasks.joint.examples import fixed_order
@@ -47,11 +44,9 @@ from cdlm_lab.tasks.joint.ranking import (
     Latency,
     Ranker,
     expected_ratios,
-    score_answers,
 )
-from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
+from cdlm_lab.tasks.joint.view import sentence_rows
 from cdlm_lab.views import charts, html, score_tables
-from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Filters, Leafing, choices
 from cdlm_lab.views.charts import lay_out, plain_text, short_name
@@ -61,13 +56,8 @@ from cdlm_lab.views.html import (
     TEXT,
     check_some,
     escaped,
-    muted,
-    share_bar,
-    still_page,
-    table_html,
     unread,
     visible,
-    warning,
 )
 from cdlm_lab.views.score_tables import Layout, each, score_table
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, published, seeds, text_table
@@ -123,7 +113,6 @@ class ReadRanking:
     scores: Mapping[str, Sequence[float | None]]
     # How many characters of each candidate were read by a system, the first ones; None = all of all.
     read: tuple[int, ...] | None = None
-    cut: str = ""  # a line on what was not read
 
     def order(self, system: str, *, beside: str | None = None) -> tuple[int, ...]:
         """Return the candidates' indices by descending score, ties in the order of `candidates`. Those that
@@ -248,23 +237,7 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     return lay_out(figure, title=title, x=x, y=" ", height=150 + 52 * len(table), showlegend=False)
 
 
-def ranked_own(
-    rankers: Mapping[str, Ranker], question: str, candidates: Sequence[str], **reading: Any
-) -> ReadRanking:
-    """How each model ranks candidates without gold labels. `reading`: batch size, precision."""
-    correct = (False,) * len(candidates)
-    one = CandidateSet(id="own", question=question, candidates=tuple(candidates), correct=correct)
-    scores = {label: score_answers(ranker, [one], **reading).scores[0] for label, ranker in rankers.items()}
-    read = read_ranking(one, scores, known=False)
-    ends, cut = [], {}
-    for label, ranker in rankers.items():
-        form = {"tokenizer": ranker.tokenizer, "length": ranker.model.head.form.length}
-        ends.append(characters_read(read.candidates, ranker.tokenizer, most=form["length"] - 1))
-        cut |= {ends_cut(label, (question, *candidates), **form): ""}
-    return replace(read, read=tuple(map(max, zip(*ends, strict=True))), cut="; ".join(filter(None, cut)))
-
-
-def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: bool = True) -> ReadRanking:
+def read_ranking(one: CandidateSet, scores: Mapping[str, np.ndarray], *, known: bool = True) -> ReadRanking:
     """The candidates with all scores, in a fixed order independent of the labels, which breaks ties."""
     order = fixed_order(one.candidates, key=one.id)
     return ReadRanking(
@@ -277,22 +250,6 @@ def read_ranking(one: CandidateSet, scores: dict[str, np.ndarray], *, known: boo
             for label, values in scores.items()
         },
     )
-
-
-def ranking_table(read: ReadRanking) -> str:
-    """Candidates in the order of the last system, with the rank and probability from each system, as HTML."""
-    rows = {n: [f'<div dir="auto">{read.text_html(n)}</div>'] for n in range(len(read.candidates))}
-    for system in read.scores:
-        probabilities = read.probabilities(system)
-        for place, number in enumerate(read.order(system), 1):
-            shown = f"<b>{place}</b>" if place == 1 else str(place)
-            bar = share_bar(probabilities[number])
-            rows[number].append(f'<div style="display:inline-flex;gap:8px">{shown}{bar}</div>')
-    *_, last = read.scores
-    heading = f"in the order of {escaped(last)}; of each system, place and probability"
-    table = table_html([heading, *map(escaped, read.scores)], [rows[number] for number in read.order(last)])
-    note = muted(f"{unread('Struck out')}: not read.") if read.is_cut else ""
-    return f"{warning(read.cut)}{table}{note}"
 
 
 LOOKED_AT = 500  # questions per split whose sentence lengths are measured: tokenising more would be slow
@@ -463,22 +420,6 @@ def rankings(run: AnswerRun, predictions: Predictions) -> Widget:
             page = rankings_page(changed[:ON_A_PAGE], system=system.label, **form)
             runs.write_page(run.folder / "changed" / f"{system.name}.html", page)
     return RankingBrowser(reads, beside=PAIRWISE)
-
-
-def own_question(run: AnswerRun) -> AskBox:
-    """A box for the reader's own question and candidates, and how every system ranks them."""
-    return ask_box(partial(rank_own, run), own_texts(run.settings.own_question), button="Rank")
-
-
-def rank_own(run: AnswerRun, question: str, candidates: Sequence[str]) -> str:
-    """HTML of how every system with seed 0 ranks the candidates; also written to `own_question.html`."""
-    rankers = {system.label: run.loaded(system) for system in run.systems}
-    table = ranking_table(ranked_own(rankers, question, candidates, **run.settings.predicting))
-    html = f"{warning(run.foreign([question, *candidates]))}{table}"
-    runs.write_page(
-        run.folder / "own_question.html", still_page(html, title=question, note="Ranked candidates")
-    )
-    return html
 
 
 # Entry of the filter -> least and greatest number of candidates; a group of the MSPP paper has five.

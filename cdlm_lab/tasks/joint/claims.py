@@ -20,8 +20,7 @@ import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data.convert.claims import SYMMETRIC, Evidence
-from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.marked import first_and_others
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.reading import read_records, splits_of
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import EvidencedClaim
@@ -79,24 +78,17 @@ class Settings(JointSettings):
     systems: str = "joint-ie claim-only"
     batch_size: int = Field(default=32, ge=1)
     micro_batch_size: int = Field(default=32, ge=1)
-    shown_system: str = ""
-    own_claim: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.corpus == STORYWORLD and self.evidence != "retrieved":
             raise ParameterError(f"evidence is {self.evidence!r}; storyworld has retrieved alone")
-        _ = self.shown
+        _ = self.chosen
 
     @property
     def chosen(self) -> tuple[ClaimSystem, ...]:
         """The systems, in the order of the paper's tables."""
         return runs.chosen_systems(self.systems, CLAIM_SYSTEMS)
-
-    @property
-    def shown(self) -> ClaimSystem:
-        """The system whose verdicts are shown. Raises ParameterError if it is not among the trained ones."""
-        return runs.shown_system(self.shown_system, self.chosen, parameter="shown_system")
 
 
 def read_claim_sets(settings: Settings) -> Claims:
@@ -303,7 +295,6 @@ Predictions = Mapping[tuple[str, int], Mapping[str, ClaimPredictions]]  # (syste
 
 def prepare(settings: Settings) -> VerificationRun:
     """Claim the run folder, read the claims, and check that all models are available and fit."""
-    own_texts(settings)
     return VerificationRun.open(settings)
 
 
@@ -339,26 +330,3 @@ def _confusion(predictions: ClaimPredictions) -> Iterator[dict[str, Any]]:
 
 
 SHOWN_ORDER = ("test", "symmetric", "dev")
-
-
-# The text in the input boxes before the reader types.
-EXAMPLE_CLAIM = "The police had 699 officers on duty."
-EXAMPLE_EVIDENCE = (
-    "The museum said the police had 699 officers out through the night.",
-    "A camera across the street shows the theft: 448 seconds.",
-    "By evening 357 tips had come in.",
-)
-
-
-def own_texts(settings: Settings) -> dict[str, Any]:
-    """A claim and sentences of evidence, one a line, from the text file `own_claim`, or the built-in example.
-    Raises DataError if there are more sentences than the systems read."""
-    most, file = settings.evidence_sentences, settings.own_claim
-    claim, evidence = EXAMPLE_CLAIM, [*EXAMPLE_EVIDENCE[:most]]
-    if file:
-        form = {"source": file, "first": "a claim", "other": "sentence of evidence"}
-        claim, evidence = first_and_others(read_text(file), **form)
-    if len(evidence) > most:
-        what = f"there are {len(evidence)} sentences of evidence; the systems read {most}"
-        raise DataError(file, what, "delete some, or raise evidence_sentences", field="evidence")
-    return {"claim": claim, "evidence": evidence}

@@ -15,10 +15,8 @@ from pathlib import Path
 import numpy as np
 from ipywidgets import Widget
 
-from cdlm_lab.data.records import EvidencedClaim
-from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.examples.tokens import characters_read
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.opened import system_named
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.joint.claims import (
@@ -27,27 +25,20 @@ from cdlm_lab.tasks.joint.claims import (
     Predictions,
     VerificationRun,
     label_counts,
-    own_texts,
 )
 from cdlm_lab.tasks.joint.examples import EncodedTexts
 from cdlm_lab.tasks.joint.verifying import (
     CLAIM_SYSTEMS,
     ClaimPredictions,
     ClaimSystem,
-    Verifier,
     evidence_shares,
-    predict_verdicts,
 )
-from cdlm_lab.tasks.joint.view import ends_cut, sentence_rows
+from cdlm_lab.tasks.joint.view import sentence_rows
 from cdlm_lab.views import html
-from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
 from cdlm_lab.views.html import (
-    cut_in_words,
-    still_page,
     visible,
-    warning,
 )
 from cdlm_lab.views.score_tables import Layout, comparison_table, counts, each, score_table
 from cdlm_lab.views.tables import Cell as TableCell
@@ -89,7 +80,6 @@ class ReadClaim:
     # How many characters of each sentence of the evidence the model has read, the first ones, 0 = it has left
     # the sentence out; None = all of all.
     read: tuple[int, ...] | None = None
-    cut: str = ""  # a line on what it has not read
 
     @property
     def predicted(self) -> str:
@@ -126,7 +116,7 @@ def verdicts_page(reads: Sequence[ReadClaim], *, title: str, shares: str) -> str
 
 
 def shown_claims(
-    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...]] | None
+    predictions: ClaimPredictions, shares: Sequence[tuple[float, ...] | None] | None
 ) -> list[ReadClaim]:
     """Each claim with its evidence and verdict; `shares`: of the evidence, None = unknown."""
     return [
@@ -140,32 +130,6 @@ def shown_claims(
         )
         for number, (claim, row) in enumerate(zip(predictions.claims, predictions.probabilities, strict=True))
     ]
-
-
-def judged_own(verifier: Verifier, text: str, sentences: Sequence[str], *, precision: Precision) -> ReadClaim:
-    """The verdict of one system on a reader's claim; the system's label stands in for the claim's id. Only
-    the first sentences are read, as many as the system takes, and of a sentence only so many tokens."""
-    layout, label, form = verifier.layout, verifier.system.label, {"tokenizer": verifier.tokenizer}
-    reads = verifier.system.reads_evidence
-    most = layout.candidates if reads else 0
-    claim = EvidencedClaim(id="", text=text, evidence=tuple(sentences[:most]), label=None, group="")
-    predictions = predict_verdicts(verifier, [claim], batch_size=1, precision=precision)
-    shares = evidence_shares(verifier, [claim], precision=precision) if reads else None
-    (shown,) = shown_claims(predictions, shares)
-    rest, some = tuple(sentences[most:]), (text, *claim.evidence)
-    cut = [ends_cut(label, some, length=layout.length, **form)]
-    if rest and reads:
-        policy = f"{label} reads the first {most}"
-        cut += [cut_in_words("evidence", lost=len(rest), of=len(sentences), policy=policy, unit="sentences")]
-    ends = characters_read(claim.evidence, verifier.tokenizer, most=layout.length - 1)
-    return replace(
-        shown,
-        id=label,
-        evidence=tuple(sentences),
-        shares=None if shown.shares is None else (*shown.shares, *(None for _ in rest)),
-        read=(*ends, *(0 for _ in rest)),
-        cut="; ".join(filter(None, cut)) if reads else f"{label} reads no evidence" * bool(sentences),
-    )
 
 
 LOOKED_AT = 500  # claims per set that are tokenised for the preview
@@ -209,10 +173,10 @@ def _what_is_cut(encoded: EncodedTexts, length: int) -> str:
     )
 
 
-def example(run: VerificationRun) -> Shown:
-    """The first training claim as the shown system reads it."""
+def example(run: VerificationRun, system: str = "") -> Shown:
+    """The first training claim as a system reads it; "" = the last one of the table."""
     columns = ["", "what is read", "tokens", "positions"]
-    return html_table(columns, example_rows(run, run.settings.shown), texts=2)
+    return html_table(columns, example_rows(run, system_named(system, run.systems)), texts=2)
 
 
 def example_rows(run: VerificationRun, system: ClaimSystem, *, index: int = 0) -> list[list[str]]:
@@ -280,15 +244,15 @@ MOST_SHOWN = 300  # claims in the browser: for the shares, a joint model rereads
 ON_A_PAGE = 50
 
 
-def verdicts(run: VerificationRun, predictions: Predictions) -> Widget:
-    """A browser of the first MOST_SHOWN dev claims with the verdicts of the shown system (seed 0); the first
-    ON_A_PAGE also go to `verdicts.html`, which opens without a kernel."""
-    system = run.settings.shown
-    reads = read_verdicts(run, system, predictions[system.name, 0]["dev"])
-    title = f"Claims and verdicts: {system.label}"
-    page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=system.shares)
+def verdicts(run: VerificationRun, predictions: Predictions, system: str = "") -> Widget:
+    """A browser of the first MOST_SHOWN dev claims with the verdicts of a system (seed 0), "" = the last one
+    of the table; the first ON_A_PAGE also go to `verdicts.html`, which opens without a kernel."""
+    shown = system_named(system, run.systems)
+    reads = read_verdicts(run, shown, predictions[shown.name, 0]["dev"])
+    title = f"Claims and verdicts: {shown.label}"
+    page = verdicts_page(reads[:ON_A_PAGE], title=title, shares=shown.shares)
     runs.write_page(run.folder / "verdicts.html", page)
-    return verdict_browser(reads, shares=system.shares)
+    return verdict_browser(reads, shares=shown.shares)
 
 
 def read_verdicts(
@@ -302,28 +266,6 @@ def read_verdicts(
         form = {"precision": run.settings.precision, "name": f"{system.label}: shares of the evidence"}
         shares = evidence_shares(run.loaded(system), claims, file=file, **form)
     return shown_claims(some, shares)
-
-
-def own_claim(run: VerificationRun) -> AskBox:
-    """A box for the reader's own claim and evidence, and the verdict of every system."""
-    return ask_box(partial(judge_own, run), own_texts(run.settings), button="Judge")
-
-
-def judge_own(run: VerificationRun, claim: str, evidence: Sequence[str]) -> str:
-    """HTML of the verdict of every system with seed 0 on a claim; also written to `own_claim.html`. Raises
-    ValueError for more sentences than the systems read."""
-    most, precision = run.settings.evidence_sentences, run.settings.precision
-    if len(evidence) > most:
-        raise ValueError(f"there are {len(evidence)} sentences; the systems read {most}: delete some")
-    verifiers = map(run.loaded, run.systems)
-    html = warning(run.foreign([claim, *evidence])) + "".join(
-        verdict_html(judged_own(one, claim, evidence, precision=precision), shares=one.system.shares)
-        for one in verifiers
-    )
-    note = f"as judged by {', '.join(system.label for system in run.systems)}"
-    page = still_page(html, title=claim, note=note, style="div.cdlm-claim{padding:0 0 22px}")
-    runs.write_page(run.folder / "own_claim.html", page)
-    return html
 
 
 def verdict_browser(reads: Sequence[ReadClaim], *, shares: str) -> Leafing:

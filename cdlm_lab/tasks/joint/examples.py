@@ -187,6 +187,7 @@ class JointExamples:
     # True = another order in each pass, of questions, their candidates and groups, or of claims, whose
     # evidence stays in order; False = one by one, candidates in a `fixed_order` of the seed, for testing.
     shuffle: bool = True
+    key: str = ""  # of the `fixed_order`; "" = the id of each question
     _groups: np.ndarray = field(init=False, repr=False)  # int64 (groups, 2), number of record, and in it
     _passes: Passes = field(init=False, repr=False)
 
@@ -236,7 +237,8 @@ class JointExamples:
         if self.shuffle:
             order = self._passes.generator(_CANDIDATES, epoch, number).permutation(len(one.candidates))
         else:
-            order = fixed_order(one.candidates, key=f"{one.id}\0{self.seed}" if self.seed else one.id)
+            key = self.key or one.id
+            order = fixed_order(one.candidates, key=f"{key}\0{self.seed}" if self.seed else key)
         return number, chunks(order, k=self.layout.candidates)[group]
 
     def _pieces(self, index: int) -> list[np.ndarray]:

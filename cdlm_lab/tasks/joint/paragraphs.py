@@ -33,7 +33,7 @@ from cdlm_lab.data.records import Cluster, Paragraphed
 from cdlm_lab.data.splits import SPLITS, Split, split_named
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global
-from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout
+from cdlm_lab.encoders.encoder import FROM_SCRATCH
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples import cached_corpus
 from cdlm_lab.examples.masking import NOT_MASKED, check_probability
@@ -51,6 +51,7 @@ from cdlm_lab.runs.items import UNTRAINED, items_of, read_frame, write_frame
 from cdlm_lab.runs.runs import (
     ModelRun,
     Scores,
+    StepSettings,
     once,
     outputs_by_length,
     report,
@@ -64,7 +65,7 @@ from cdlm_lab.tasks.joint.examples import JointCollate
 from cdlm_lab.tasks.joint.model import ParagraphModel
 from cdlm_lab.tasks.joint.paragraph_examples import SAME_PARAGRAPH
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
-from cdlm_lab.training.config import TrainingConfig, Workers
+from cdlm_lab.training.config import TrainingConfig
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.processes import processes_of
@@ -77,7 +78,7 @@ __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "tra
 
 
 @settings
-class Settings:
+class Settings(StepSettings):
     """The parameters of notebook 08, whose first cell says what each is."""
 
     run_folder: str = "runs/paragraph_pretraining"
@@ -96,44 +97,24 @@ class Settings:
     same_document: int = Field(default=2, ge=0)
     other_documents: int = Field(default=2, ge=0)
     sentence_length: int = Field(default=32, ge=2)  # L, the token in front included
-    projections: Literal["local", "global"] = "local"  # the ones that every token starts with
     mask_probability: float = 0.0  # 0 = no MLM, only MSPP
-    dropout: float | None = None  # of hidden states and head; None = the checkpoint's value
-    attention_dropout: AttentionDropout = 0.0
     steps: int = 300
     batch_size: int = 16
     micro_batch_size: int = 16
-    learning_rate: float = 0.002
     warmup_steps: int = 30
     decay_power: float = 1.0
-    precision: Precision = "auto"
-    gradient_checkpointing: bool = False
-    evaluate_every: int = 100  # checkpoints are written as often
-    parallel: str = ""
-    workers: Workers = "auto"  # processes that tokenise (`auto` = one per core), then make examples
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if not self.same_document + self.other_documents:
             raise ParameterError("same_document and other_documents are 0; there must be a wrong candidate")
         if self.mask_probability != 0:
             check_probability(self.mask_probability)
-        self.config.accumulation(processes=processes_of(self.parallel))  # raises for impossible values
+        self.training.accumulation(processes=processes_of(self.parallel))  # raises for impossible values
 
     @property
-    def config(self) -> TrainingConfig:
+    def training(self) -> TrainingConfig:
         """The training config."""
-        names = ("steps", "batch_size", "micro_batch_size", "learning_rate", "warmup_steps", "decay_power")
-        more = ("precision", "gradient_checkpointing", "evaluate_every", "workers", "seed")
-        return TrainingConfig(
-            **{name: getattr(self, name) for name in (*names, *more)},
-            weight_decay=0.01,
-            adam_beta2=0.999,
-            adam_epsilon=1e-8,
-            max_gradient_norm=1.0,
-            save_every=self.evaluate_every,
-            log_every=max(1, self.steps // 100),
-        )
+        return replace(super().training, adam_beta2=0.999, adam_epsilon=1e-8)
 
     @property
     def k(self) -> tuple[int, int, int]:
@@ -314,7 +295,7 @@ class ParagraphRun(ModelRun):
             train_examples=self.splits["train"].examples,
             validation_examples=self.splits["validation"].examples,
             collate=self.collate,
-            config=self.settings.config,
+            config=self.settings.training,
         )
 
     @property

@@ -128,11 +128,13 @@ def scores_given(file: Path, one: CandidateSet, line: int, scores: Any) -> np.nd
 
 
 def score_answers(
-    ranker: Ranker, sets: Sequence[CandidateSet], *, groupings: int = 1, **reading: Any
+    ranker: Ranker, sets: Sequence[CandidateSet], *, groupings: int = 1, key: str = "", **reading: Any
 ) -> AnswerPredictions:
     """Score every candidate of every question, in groups of as many as the model reads at once; scores are
-    means over several groupings. `reading`: batch size, precision, name beside a progress bar."""
-    examples, times = ranker.examples(sets), range(groupings if ranker.k > 1 else 1)
+    means over several groupings. `key`: of the `fixed_order` of candidates, "" = the id of each question;
+    `reading`: batch size, precision, name beside a progress bar."""
+    examples = replace(ranker.examples(sets), key=key)
+    times = range(groupings if ranker.k > 1 else 1)
     every = [score_examples(ranker, replace(examples, seed=n), **reading).scores for n in times]
     scores = [np.mean(one, axis=0) for one in zip(*every, strict=True)]
     return AnswerPredictions(sets=sets, scores=scores)

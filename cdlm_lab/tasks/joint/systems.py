@@ -34,7 +34,7 @@ class JointSettings(EpochSettings):
     warm-up steps."""
 
     systems: str = ""
-    encoder: str = "storyworld/longformer"  # for the systems without MSPP
+    model: str = "storyworld/longformer"  # for the systems without MSPP
     # A run of notebook 08, by its folder or its name if it ships with the project, or a folder of several, of
     # which a system takes the one with its head; systems without MSPP need none.
     mspp: str = ""
@@ -49,7 +49,7 @@ class JointSettings(EpochSettings):
 
     def checkpoint(self, pretrained: str) -> str:
         """The checkpoint to start from; `pretrained`: the head of its pretraining, `ie`, `ae`, "" = none."""
-        return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.encoder
+        return paragraph_checkpoint(self.mspp, head=pretrained) if pretrained else self.model
 
     @property
     def loading(self) -> dict[str, Any]:

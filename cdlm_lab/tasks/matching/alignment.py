@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import DocumentPair
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.metrics.ranking import RankedList, released_points, values_per_list
@@ -59,14 +59,6 @@ class Settings:
     systems: str = ""  # "" = all of that run
     reading: Literal["hit", "precision"] = "hit"
     precision: Precision = "auto"
-    shown_pair: str = ""
-    first_document: str = ""
-    second_document: str = ""
-
-    def __post_init__(self) -> None:
-        if bool(self.first_document) != bool(self.second_document):
-            missing = "second_document" if self.first_document else "first_document"
-            raise ParameterError(f'{missing} is ""; name two files, or none')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,8 +201,6 @@ class AlignmentRun(SystemRun):
 
 def prepare(given: Settings) -> AlignmentRun:
     """Claim the run folder and read the run of notebook 04."""
-    for file in filter(None, (given.first_document, given.second_document)):
-        read_text(file)  # raises DataError if it cannot be read
     return AlignmentRun.open(given)
 
 

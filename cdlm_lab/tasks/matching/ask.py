@@ -1,110 +1,31 @@
-"""Two documents of the reader's own, as the systems of notebook 05 align them: for its boxes and `load`."""
+"""Whether two of one's own documents belong together, and by which sentences: what `load` returns for a run
+of notebook 04 or 05."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import inf, nan
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
-from cdlm_lab.data.files import read_text
-from cdlm_lab.data.records import DocumentPair, PairDocument
+from cdlm_lab.data.native import pair_document
+from cdlm_lab.data.records import DocumentPair
 from cdlm_lab.data.text_profile import TextProfile
-from cdlm_lab.data.words import split_sentences
 from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.progress import bars_after
-from cdlm_lab.runs import runs
 from cdlm_lab.runs.opened import profile_of, score_on_dev, settings_of_run, system_named
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.matching import alignment as sentence_alignment
 from cdlm_lab.tasks.matching import experiment as document_matching
-from cdlm_lab.tasks.matching.alignment import AlignmentRun, Settings, longformer_alignments
+from cdlm_lab.tasks.matching.alignment import longformer_alignments
 from cdlm_lab.tasks.matching.experiment import MatchingRun
-from cdlm_lab.tasks.matching.systems import Matcher
-from cdlm_lab.tasks.matching.view import AlignedColumn, column_of, pair_html
+from cdlm_lab.tasks.matching.systems import Matcher, MatchPredictions
+from cdlm_lab.tasks.matching.view import column_of, pair_html
 from cdlm_lab.training.trained import trained_parameters
 from cdlm_lab.views import html
-from cdlm_lab.views.answers import PATIENCE, Pictured, Result, foreign_to, texts_of, warn_of_cut
-from cdlm_lab.views.ask import AskBox, ask_box
-from cdlm_lab.views.html import cut_in_words, escaped, warning
-
-# The text in the input boxes before the reader types.
-EXAMPLE = (  # two reports of one event of storyworld's test set, which all shipped systems call related
-    """\
-Bridge inspectors had warned
-
-At least 74 people were killed and 381 injured when part of the Zudodan Bridge broke off near Busajash on \
-Thursday. At that point the bridge stands 64 metres above the Merdihur river. The wrecks of 77 vehicles lay \
-in the river. The bridge, opened in 1997, was crossed by 57,922 vehicles a day. The 53-year-old police \
-chief, Dzugaya Taidaymabad, begged drivers to stay away.""",
-    """\
-Operator of fallen bridge faces claims
-
-Rescuers searched the Merdihur river on Thursday after the Zudodan Bridge collapsed near Busajash and 77 \
-vehicles fell into the gorge. The roadway fell 64 metres into the Merdihur river. Dzugaya Taidaymabad, 53, \
-the police chief, said 74 people had been killed. The bridge dates from 1997; 57,922 vehicles a day used it. \
-"We are looking for the living," said the police chief.""",
-)
-
-
-def own_texts(given: Settings) -> dict[str, str]:
-    """The contents of the two files, or the built-in example. Raises DataError if one cannot be read."""
-    files = (given.first_document, given.second_document)
-    texts = map(read_text, files) if given.first_document else EXAMPLE
-    return dict(zip(("first_document", "second_document"), texts, strict=True))
-
-
-def own_pair_box(run: AlignmentRun) -> AskBox:
-    """A box for two documents of the reader's own, and how the systems align them."""
-    return ask_box(partial(compare_own, run), own_texts(run.settings), button="Compare")
-
-
-def compare_own(run: AlignmentRun, first_document: str, second_document: str) -> str:
-    """HTML: whether each system with seed 0 predicts that two texts belong together, and how it weighs the
-    sentences; also written to `own_pair.html`. Raises ParameterError for a text without sentences."""
-    pair, columns = own_pair(first_document, second_document), []
-    for system in run.matching.systems:
-        loaded = run.matching.loaded(system)
-        columns.append(compared_own(run.matching, loaded, pair, system.label))
-    foreign = run.matching.foreign([first_document, second_document])
-    html = f"{warning(foreign)}{pair_html(pair, columns)}"
-    runs.write_page(run.folder / "own_pair.html", f"<!doctype html><meta charset=utf-8>{html}")
-    return html
-
-
-def own_pair(first: str, second: str) -> DocumentPair:
-    """Two texts as a pair. Raises ParameterError for a text without sentences."""
-    form = {"first": _own("first document", first), "second": _own("second document", second)}
-    return DocumentPair(id="own", **form, related=False, aligned=None, cluster="own")
-
-
-def compared_own(matching: MatchingRun, loaded: Any, pair: DocumentPair, label: str) -> AlignedColumn:
-    """Whether a loaded system says that a pair belongs together, and its weights of the first's sentences."""
-    predictions = matching.predict_pairs(loaded, [pair])
-    alignments = {by: every[0] for by, every in predictions.alignments.items()}
-    if isinstance(loaded, Matcher) and loaded.system.encoder == "longformer":
-        alignments = longformer_alignments(loaded, pair)
-    column = column_of(label, alignments, pair, predictions.probabilities[0])
-    return replace(column, others_read=sentences_read(matching, loaded, pair)[1])
-
-
-def sentences_read(matching: MatchingRun, loaded: Any, pair: DocumentPair) -> tuple[int, int]:
-    """The number of sentences of both documents, always the first ones, that a loaded system reads."""
-    counts = len(pair.first.sentences), len(pair.second.sentences)
-    if not isinstance(loaded, Matcher):
-        return counts
-    if loaded.system.encoder == "longformer":
-        lost = loaded.examples([pair]).describe(0).lost_sentences
-        return counts[0] - lost[0], counts[1] - lost[1]
-    most = matching.settings.most_sentences
-    return min(counts[0], most), min(counts[1], most)
-
-
-def _own(name: str, text: str) -> PairDocument:
-    if not (sentences := split_sentences(text)):
-        raise ParameterError(f"the {name} is empty; write some sentences")
-    return PairDocument(id=name, sentences=tuple(sentences))
+from cdlm_lab.views.answers import PATIENCE, Pictured, Result, asked, foreign_to, texts_of, warn_of_cut
+from cdlm_lab.views.html import cut_in_words, escaped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +63,9 @@ class AlignedSentence:
     """A sentence of the first document, and its weight for the relation to the second."""
 
     sentence: int  # its index, from 0
-    text: str
+    start: int  # of its first character in the document as given
+    end: int  # behind its last one
+    text: str  # with spaces for line breaks
     weight: float | None  # comparable only within one system; None = the model has not read the sentence
 
 
@@ -154,6 +77,10 @@ class Aligned(Pictured[AlignedSentence]):
 
     def _repr_html_(self) -> str:
         return f"{html.warning(self.foreign)}{self.picture_html()}"  # which itself says what was not read
+
+    def heading(self) -> str:
+        """The probability that the documents belong together."""
+        return f"related: {self.probability:.1%}"
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """One row per sentence, largest weight first; ties in the order of the text, and last what was not
@@ -176,42 +103,108 @@ class MatchingModel:
     matcher: Matcher = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
 
-    def score(self, first: str, second: str) -> Match:
-        """The probability that two documents belong together. Long documents are truncated."""
-        pair, cut = self._pair(first, second)
-        with bars_after(PATIENCE):
-            probability = float(self.run.predict_pairs(self.matcher, [pair]).probabilities[0])
-        foreign = foreign_to(self.profile, self.name, [first, second])
-        return Match(probability=probability, system=self.matcher.system.label, foreign=foreign, cut=cut)
+    # In a box before a person types: two reports of one event of storyworld's test set, which all shipped
+    # systems call related.
+    example: ClassVar[Mapping[str, Any]] = {
+        "first": """\
+Bridge inspectors had warned
 
-    def align(self, first: str, second: str) -> Aligned:
-        """The weight of each sentence of the first document for its relation to the second."""
-        pair, cut = self._pair(first, second)
-        with bars_after(PATIENCE):
-            column = compared_own(self.run, self.matcher, pair, self.matcher.system.label)
-        both = enumerate(zip(pair.first.sentences, column.weights, strict=True))
-        parts = (AlignedSentence(sentence=n, text=text, weight=weight) for n, (text, weight) in both)
-        picture = partial(pair_html, pair, [column])
-        notes = {"foreign": foreign_to(self.profile, self.name, [first, second]), "cut": cut}
-        return Aligned(parts=tuple(parts), probability=column.decision, picture=picture, **notes)
+At least 74 people were killed and 381 injured when part of the Zudodan Bridge broke off near Busajash on \
+Thursday. At that point the bridge stands 64 metres above the Merdihur river. The wrecks of 77 vehicles lay \
+in the river. The bridge, opened in 1997, was crossed by 57,922 vehicles a day. The 53-year-old police \
+chief, Dzugaya Taidaymabad, begged drivers to stay away.""",
+        "second": """\
+Operator of fallen bridge faces claims
 
-    def _pair(self, first: str, second: str) -> tuple[DocumentPair, str]:
-        """The two texts as a pair, and a line on what of them is not read."""
-        texts_of([first, second])
-        pair = own_pair(first, second)
-        read, total = (
-            sum(counts)
-            for counts in (
-                sentences_read(self.run, self.matcher, pair),
-                (len(pair.first.sentences), len(pair.second.sentences)),
+Rescuers searched the Merdihur river on Thursday after the Zudodan Bridge collapsed near Busajash and 77 \
+vehicles fell into the gorge. The roadway fell 64 metres into the Merdihur river. Dzugaya Taidaymabad, 53, \
+the police chief, said 74 people had been killed. The bridge dates from 1997; 57,922 vehicles a day used it. \
+"We are looking for the living," said the police chief.""",
+    }
+
+    def score(self, first: str | Sequence[str], second: str | Sequence[str]) -> Any:
+        """The probability that two documents belong together: a `Match`; for two lists `Answers`. Long
+        documents are truncated."""
+        return asked(OwnPair.of, self._score, first=first, second=second)
+
+    def align(self, first: str | Sequence[str], second: str | Sequence[str]) -> Any:
+        """The weight of each sentence of the first document for its relation to the second: an `Aligned`; for
+        two lists `Answers`."""
+        return asked(OwnPair.of, self._align, first=first, second=second)
+
+    def _score(self, texts: Sequence[OwnPair]) -> list[Match]:
+        _, predictions = self._predicted(texts)
+        system, probabilities = self.matcher.system.label, predictions.probabilities.tolist()
+        each = zip(probabilities, map(self._notes, texts), strict=True)
+        return [Match(probability=share, system=system, **notes) for share, notes in each]
+
+    def _align(self, texts: Sequence[OwnPair]) -> list[Aligned]:
+        pairs, predictions = self._predicted(texts)
+        aligned = []
+        for number, (one, pair) in enumerate(zip(texts, pairs, strict=True)):
+            alignments = {by: every[number] for by, every in predictions.alignments.items()}
+            if self.matcher.system.encoder == "longformer":
+                alignments = longformer_alignments(self.matcher, pair)
+            label, probability = self.matcher.system.label, float(predictions.probabilities[number])
+            column = column_of(label, alignments, one.pair, probability)
+            column = replace(column, others_read=self._sentences_read(one.pair)[1])
+            first = one.pair.first
+            each = enumerate(zip(first.sentences, first.offsets, column.weights, strict=True))
+            parts = (
+                AlignedSentence(sentence=n, start=start, end=end, text=text, weight=weight)
+                for n, (text, (start, end), weight) in each
             )
-        )
+            form = {"picture": partial(pair_html, one.pair, [column]), **self._notes(one)}
+            aligned.append(Aligned(parts=tuple(parts), probability=probability, **form))
+        return aligned
+
+    def _predicted(self, texts: Sequence[OwnPair]) -> tuple[list[DocumentPair], MatchPredictions]:
+        """The pairs under ids of their own, by which documents are encoded once, and their predictions."""
+        pairs = [
+            replace(
+                pair,
+                first=replace(pair.first, id=f"{number}/first"),
+                second=replace(pair.second, id=f"{number}/second"),
+            )
+            for number, (_, pair) in enumerate(texts)
+        ]
+        with bars_after(PATIENCE):
+            return pairs, self.run.predict_pairs(self.matcher, pairs)
+
+    def _notes(self, one: OwnPair) -> dict[str, str]:
+        """What of the two texts is not read, and what is foreign, each as a line, after warning of it."""
+        total = len(one.pair.first.sentences) + len(one.pair.second.sentences)
         if self.matcher.system.encoder == "longformer":
             policy = f"{self.name} reads {self.run.settings.max_length:,} tokens, of both an equal share"
         else:
             policy = f"{self.name} reads the first {self.run.settings.most_sentences} of each document"
-        form = {"lost": total - read, "of": total, "policy": policy, "unit": "sentences"}
-        return pair, warn_of_cut(cut_in_words("documents", **form))
+        lost = total - sum(self._sentences_read(one.pair))
+        cut = cut_in_words("documents", lost=lost, of=total, policy=policy, unit="sentences")
+        return {"cut": warn_of_cut(cut), "foreign": foreign_to(self.profile, self.name, one.texts)}
+
+    def _sentences_read(self, pair: DocumentPair) -> tuple[int, int]:
+        """The number of sentences of both documents, always the first ones, that the system reads."""
+        counts = len(pair.first.sentences), len(pair.second.sentences)
+        if self.matcher.system.encoder == "longformer":
+            lost = self.matcher.examples([pair]).describe(0).lost_sentences
+            return counts[0] - lost[0], counts[1] - lost[1]
+        most = self.run.settings.most_sentences
+        return min(counts[0], most), min(counts[1], most)
+
+
+class OwnPair(NamedTuple):
+    """Two texts as they were given, and as a pair of documents."""
+
+    texts: tuple[str, str]
+    pair: DocumentPair
+
+    @classmethod
+    def of(cls, first: str, second: str) -> OwnPair:
+        """Split two texts into sentences. Raises ParameterError for an empty one."""
+        texts = tuple(texts_of([first, second]).values())
+        named = zip(("first", "second"), texts, strict=True)
+        documents = {name: pair_document(f"{name} document", text) for name, text in named}
+        return cls(texts, DocumentPair(id="own", **documents, related=False, aligned=None, cluster="own"))
 
 
 def load_matching(name: str, run: str, system: str) -> MatchingModel:

@@ -264,13 +264,13 @@ def mrr_figure(report: Report) -> go.Figure:
 _WAYS = ("attention", GLOBAL_ATTENTION, "cosine")  # the first that a system has is shown
 
 
-def compared_pair(run: AlignmentRun, aligned: Aligned) -> Shown:
-    """A test pair as aligned by every system with seed 0: the one named by `shown_pair`, or one that most
-    systems detect, preferably with few gold sentences that are neither first nor last."""
-    name, names = run.settings.shown_pair, [pair.id for pair in run.pairs]
+def compared_pair(run: AlignmentRun, aligned: Aligned, name: str = "") -> Shown:
+    """A test pair as aligned by every system with seed 0: the one of that name, or one that most systems
+    detect, preferably with few gold sentences that are neither first nor last."""
+    names = [pair.id for pair in run.pairs]
     if name and name not in names:
         raise ParameterError(
-            f"shown_pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
+            f"the pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
     detected = np.mean(list(aligned.detected.values()), axis=0)
     # Rather a pair with one or two gold sentences, neither of them the first or the last.

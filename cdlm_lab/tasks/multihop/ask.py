@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+from cdlm_lab.data.native import paragraph
+from cdlm_lab.data.questions import check_question
+from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.text_profile import TextProfile, texts_of_record
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import profile_of, settings_of_run, system_named
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.experiment import MultihopRun
-from cdlm_lab.tasks.multihop.systems import Answerer, question_on
-from cdlm_lab.tasks.multihop.view import answered_questions, question_html
-from cdlm_lab.views.answers import PATIENCE, Pictured, foreign_to, texts_of, warn_of_cut
+from cdlm_lab.tasks.multihop.systems import Answerer, DecodedAnswer
+from cdlm_lab.tasks.multihop.view import ReadQuestion, answered_questions, question_html
+from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
+
+OWN = "own"  # id of what a person asks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +30,8 @@ class SupportingSentence:
 
     title: str
     sentence: int  # its index in the document, from 0
+    start: int  # of its first character in the document as given
+    end: int  # behind its last one
     text: str
     probability: float
     supports: bool  # True = predicted to support the answer
@@ -37,6 +44,8 @@ class Answer(Pictured[SupportingSentence]):
     text: str
     probability: float | None  # of the text, as the model has it: of its type, its first and its last token
     title: str | None  # the document that contains it; None for yes and no, which are in none
+    start: int | None  # of its first character in that document as given; None = it is none, or in the title
+    end: int | None  # behind its last one
     alternatives: tuple[tuple[str, float], ...]  # (text, score) of the best spans, best first
     parts: tuple[SupportingSentence, ...] = field(repr=False)
 
@@ -45,16 +54,20 @@ class Answer(Pictured[SupportingSentence]):
         """The sentences predicted to support the answer."""
         return tuple(one for one in self.parts if one.supports)
 
-    def __str__(self) -> str:
+    def heading(self) -> str:
+        """The answer with its probability, and the sentences that support it."""
         share = "" if self.probability is None else f" ({self.probability:.1%})"
         support = (f"{one.title}: {one.text} ({one.probability:.1%})" for one in self.supporting)
-        return "\n".join(filter(None, (self.foreign, self.cut, f"{self.text}{share}", *support)))
+        return "\n".join((f"{self.text}{share}", *support))
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, (self.foreign, self.cut, self.heading())))
 
     def as_json(self) -> dict[str, Any]:
         """The answer with its probability, its document, and the supporting sentences with theirs."""
         supporting = [asdict(one) for one in self.supporting]
         answer = {"answer": self.text, "probability": self.probability, "title": self.title}
-        return answer | {"supporting": supporting}
+        return answer | {"start": self.start, "end": self.end, "supporting": supporting}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,42 +80,94 @@ class QuestionModel:
     answerer: Answerer = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
 
-    def answer(self, question: str, documents: Mapping[str, str]) -> Answer:
-        """Answer a question about documents, given by title. Documents that are too long are truncated."""
-        whole = question_on(question, [*texts_of(documents).items()])
-        fit = self.answerer.examples([whole], labelled=False).fit_facts()
-        policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
-        cut = warn_of_cut(cut_in_words("documents", lost=fit.tokens_lost, of=fit.tokens, policy=policy))
+    example: ClassVar[Mapping[str, Any]] = {  # of storyworld, in a box before a person types
+        "question": "Where does the author of the early warning teach?",
+        "documents": {
+            "Machines under suspicion in election muddle": "Some 655 officers were brought in from all "
+            "over Storstusund county. Lecturer Rungerens Doendyholt, of Klivaholt University, declined to "
+            "comment.",
+            "A few votes turn the election": "The post brought 328 ballots from the suburb of Svumeines. A "
+            "paper dated 1993 had warned of just this; its author is Rungerens Doendyholt, 63, a lecturer.",
+            "Machines blamed in vote muddle": "Naizugeen Daykhopour, 42, a geographer, of the university "
+            "Nuvairoyan College, which employs 801 people, asked for patience. A motion tabled by the deputy "
+            "mayor passed by 68 votes to 11.",
+        },
+    }
+
+    def answer(
+        self, question: str | Sequence[str], documents: Mapping[str, str] | Sequence[Mapping[str, str]]
+    ) -> Any:
+        """Answer a question about documents, given by title: an `Answer`; for lists of questions and of their
+        documents `Answers`. Documents that are too long are truncated."""
+        return asked(question_on, self._answer, question=question, documents=documents)
+
+    def _answer(self, questions: Sequence[MultihopQuestion]) -> list[Answer]:
+        whole = [replace(one, id=str(number)) for number, one in enumerate(questions)]
+        examples = self.answerer.examples(whole, labelled=False)
         with bars_after(PATIENCE):
-            predictions = self.run.answers(self.answerer, [whole])
-        (decoded,) = predictions.answers
-        (read,) = answered_questions(predictions, support=self.run.settings.support)
-        sentences = tuple(
+            predictions = self.run.answers(self.answerer, whole)
+        reads = answered_questions(predictions, support=self.run.settings.support)
+        policy = f"{self.name} reads {self.answerer.max_length:,} at once, of each document an equal share"
+        answers = []
+        each = zip(questions, predictions.answers, reads, strict=True)
+        for number, (question, decoded, read) in enumerate(each):
+            sequence = examples.describe(number)
+            lost = sequence.lost_tokens
+            total = lost + int((sequence.sentence >= 0).sum())
+            cut = cut_in_words("documents", lost=lost, of=total, policy=policy)
+            foreign = foreign_to(self.profile, self.name, texts_of_record(question))
+            notes = {"cut": warn_of_cut(cut), "foreign": foreign}
+            answers.append(_answered(question, decoded, replace(read, id=OWN), notes))
+        return answers
+
+
+def question_on(question: str, documents: Mapping[str, str]) -> MultihopQuestion:
+    """A question about documents, given by title. Raises ValueError if one cannot be read."""
+    texts_of({"the question": question})
+    paragraphs = tuple(paragraph(title, text) for title, text in texts_of(documents).items())
+    made = MultihopQuestion(id=OWN, text=question.strip(), paragraphs=paragraphs)
+    check_question(made, where="your documents")
+    return made
+
+
+def _answered(
+    question: MultihopQuestion, decoded: DecodedAnswer, read: ReadQuestion, notes: Mapping[str, str]
+) -> Answer:
+    sentences = []
+    for (number, at), probability in sorted(read.sentence_probabilities.items()):
+        source = question.paragraphs[number]
+        whole, start = source.sentences[at], sum(map(len, source.sentences[:at]))
+        start += len(whole) - len(whole.lstrip())
+        sentences.append(
             SupportingSentence(
-                title=whole.paragraphs[paragraph].title,
-                sentence=number,
-                text=whole.paragraphs[paragraph].sentences[number].strip(),
+                title=source.title,
+                sentence=at,
+                start=start,
+                end=start + len(whole.strip()),
+                text=whole.strip(),
                 probability=float(probability),
-                supports=(paragraph, number) in read.supporting,
+                supports=(number, at) in read.supporting,
             )
-            for (paragraph, number), probability in sorted(read.sentence_probabilities.items())
         )
-        return Answer(
-            text=decoded.text,
-            probability=decoded.probability,
-            title=whole.paragraphs[decoded.place[0]].title if decoded.place else None,
-            alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
-            parts=sentences,
-            picture=partial(question_html, read),
-            foreign=foreign_to(self.profile, self.name, texts_of_record(whole)),
-            cut=cut,
-        )
+    place = decoded.place
+    start, end = (place.start, place.end) if place and place.part == "body" else (None, None)
+    return Answer(
+        text=decoded.text,
+        probability=decoded.probability,
+        title=question.paragraphs[place.paragraph].title if place else None,
+        start=start,
+        end=end,
+        alternatives=tuple((span.text, float(span.score)) for span in decoded.n_best),
+        parts=tuple(sentences),
+        picture=partial(question_html, read),
+        **notes,
+    )
 
 
 def load_questions(name: str, run: str, system: str) -> QuestionModel:
     """The answerer of a run of notebook 06."""
-    settings = settings_of_run(multihop_qa.Settings, run, own_question="", own_documents="")
-    chosen = system_named(system, settings.chosen) if system else settings.shown
+    settings = settings_of_run(multihop_qa.Settings, run)
+    chosen = system_named(system, settings.chosen)
     opened = MultihopRun(settings=settings, questions={})
     training = Training(chosen, 0)
     form = {"run": opened, "answerer": opened.load(training), "profile": profile_of(opened, training)}

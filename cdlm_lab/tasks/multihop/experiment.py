@@ -18,8 +18,7 @@ import pandas as pd
 from pydantic import Field
 
 from cdlm_lab.data.convert.hotpotqa import write_predictions
-from cdlm_lab.data.files import DataError, read_text
-from cdlm_lab.data.marked import pasted_documents
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.questions import asked_by_its_clue, has_gold
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import MultihopQuestion
@@ -89,7 +88,7 @@ class Settings(EpochSettings):
     # The paper reports on the official development set, so nothing may be selected on it, and the official
     # test set has no gold: so dev is sampled from train.
     dev_from_train: int = Field(default=0, ge=0)
-    variants: str = "local-cdlm"
+    systems: str = "local-cdlm"
     # Or a folder with a folder for each, such as `cdlm` or `cdlm/model`; a run of this notebook; a model.
     encoders: str = STORYWORLD
     reset_globals: bool = True
@@ -98,29 +97,18 @@ class Settings(EpochSettings):
     paragraph_types: int = Field(default=4, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
     most_answer_tokens: int = Field(default=30, ge=1)
-    shown_model: str = ""
-    own_question: str = ""
-    own_documents: str = ""
 
     def __post_init__(self) -> None:
         if self.dev_from_train and self.corpus == STORYWORLD:
             raise ParameterError("dev_from_train is of a folder: storyworld has stories of its own for dev")
-        if bool(self.own_question) != bool(self.own_documents):
-            missing = "own_documents" if self.own_question else "own_question"
-            raise ParameterError(f'{missing} is ""; give a question and a file of documents, or neither')
         super().__post_init__()
         check_lengths(self.max_length, self.window)
-        _ = self.shown
+        _ = self.chosen
 
     @property
     def chosen(self) -> tuple[System, ...]:
         """The encoders, in the paper's order."""
-        return runs.chosen_systems(self.variants, answering.ENCODERS, parameter="variants")
-
-    @property
-    def shown(self) -> System:
-        """The encoder whose answers are shown. Raises ParameterError if it is not among the trained ones."""
-        return runs.shown_system(self.shown_model, self.chosen, parameter="shown_model")
+        return runs.chosen_systems(self.systems, answering.ENCODERS)
 
     def config(self, *, items: int, seed: int) -> TrainingConfig:
         """The training config. Weight decay and epsilon follow the released code; the paper is silent."""
@@ -347,7 +335,6 @@ class MultihopRun(SystemRun):
 
 def prepare(given: Settings) -> MultihopRun:
     """Claim the run folder, read the questions, and check that all models are available."""
-    own_texts(given)
     return MultihopRun.open(given)
 
 
@@ -397,40 +384,11 @@ def trained_alike(run: MultihopRun, own: Report, *, name: str) -> Report:
     names = {one.name for one in run.systems}
     if (AGAINST in names and len(names) > 1) or given.corpus != made["corpus"]:
         return own
-    models = {setting: made[setting] for setting in (*MultihopRun.SHAPES, "variants", "encoders")}
+    models = {setting: made[setting] for setting in (*MultihopRun.SHAPES, "systems", "encoders")}
     of_them = {
         "trained": name,
         "seeds": 1,
-        "shown_model": "",
         "run_folder": f"{given.run_folder}/trained_alike",
     }
     other = MultihopRun.open(replace(given, **models, **of_them))
     return runs.report(other, evaluate(other, runs.predict(other)))
-
-
-# ---- views ----
-
-# The text in the input boxes before the reader types.
-EXAMPLE_QUESTION = "Where does the author of the early warning teach?"
-EXAMPLE_DOCUMENTS = """\
-== Machines under suspicion in election muddle ==
-Some 655 officers were brought in from all over Storstusund county. Lecturer Rungerens Doendyholt, of \
-Klivaholt University, declined to comment.
-
-== A few votes turn the election ==
-The post brought 328 ballots from the suburb of Svumeines. A paper dated 1993 had warned of just this; its \
-author is Rungerens Doendyholt, 63, a lecturer.
-
-== Machines blamed in vote muddle ==
-Naizugeen Daykhopour, 42, a geographer, of the university Nuvairoyan College, which employs 801 people, \
-asked for patience. A motion tabled by the deputy mayor passed by 68 votes to 11.
-"""
-
-
-def own_texts(given: Settings) -> dict[str, Any]:
-    """The question and documents, by title, from the settings, or the built-in example. Raises DataError if
-    they cannot be read."""
-    question, text = EXAMPLE_QUESTION, EXAMPLE_DOCUMENTS
-    if given.own_question:
-        question, text = given.own_question, read_text(given.own_documents)
-    return {"question": question, "documents": dict(pasted_documents(text))}

@@ -14,9 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.questions import check_question
-from cdlm_lab.data.records import MultihopQuestion, Paragraph
-from cdlm_lab.data.words import split_sentences
+from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.encoders.checkpoint import on_default_device
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.tokens import from_tokenizer
@@ -161,18 +159,3 @@ def predict_answers(
         for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
             answers[number] = decode(questions[number], sequence, output.row(row), **form)
     return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])
-
-
-# ---- views ----
-
-
-def question_on(text: str, documents: Sequence[tuple[str, str]]) -> MultihopQuestion:
-    """A question about documents, given as (title, text). Raises ValueError if one cannot be read."""
-    paragraphs = []
-    for title, body in documents:
-        sentences = split_sentences(body)
-        spaced = (f"{sentence} " for sentence in sentences[:-1])
-        paragraphs.append(Paragraph(title=title, sentences=(*spaced, *sentences[-1:])))
-    question = MultihopQuestion(id="own", text=text.strip(), paragraphs=tuple(paragraphs))
-    check_question(question, where="your documents")
-    return question

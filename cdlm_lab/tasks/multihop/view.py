@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,11 +19,11 @@ from markupsafe import Markup
 from cdlm_lab.data.convert.hotpotqa import hotpot_record
 from cdlm_lab.data.questions import Place, answer_occurrences, has_gold
 from cdlm_lab.data.records import QUESTION_KINDS, MultihopQuestion, Paragraph
-from cdlm_lab.data.text_profile import texts_of_record
 from cdlm_lab.encoders.estimate import bytes_per_number, estimate
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.runs import runs
+from cdlm_lab.runs.opened import system_named
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.multihop.examples import FitFacts
 from cdlm_lab.tasks.multihop.experiment import (
@@ -33,16 +32,14 @@ from cdlm_lab.tasks.multihop.experiment import (
     TESTED,
     MultihopRun,
     Predictions,
-    own_texts,
 )
 from cdlm_lab.tasks.multihop.metrics import question_scores
 from cdlm_lab.tasks.multihop.model import DecodedAnswer
-from cdlm_lab.tasks.multihop.systems import QuestionPredictions, question_on, supporting_facts
+from cdlm_lab.tasks.multihop.systems import QuestionPredictions, supporting_facts
 from cdlm_lab.views import html, score_tables
-from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, cost_in_words, facts_table, time_taken
 from cdlm_lab.views.browse import Leafing, has_value, right_or_wrong
-from cdlm_lab.views.html import escaped, warning
+from cdlm_lab.views.html import escaped
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
 from cdlm_lab.views.score_tables import Layout, counts, each
 from cdlm_lab.views.tables import ScoreTable, Shown, published, seeds, text_table
@@ -146,11 +143,10 @@ def question_html(read: ReadQuestion) -> str:
     )
 
 
-def questions_page(reads: Sequence[ReadQuestion], *, title: str, foreign: str = "") -> str:
-    """Return a page with all questions, in the order given, below `foreign`, a warning."""
+def questions_page(reads: Sequence[ReadQuestion], *, title: str) -> str:
+    """Return a page with all questions, in the order given."""
     facts = html.right_of_known((read.answer_em for read in reads), "{} of {} answers right")
-    form = {"noun": "question", "facts": facts, "title": title, "foreign": foreign}
-    return html.page_of(reads, question_html, **form)
+    return html.page_of(reads, question_html, noun="question", facts=facts, title=title)
 
 
 def _marked(text: str, marked: Sequence[tuple[int, int]], underlined: Sequence[tuple[int, int]]) -> str:
@@ -319,31 +315,14 @@ def kind_table(report: Report, split: str = "test") -> ScoreTable:
 ON_A_PAGE = 50
 
 
-def answers_in_place(run: MultihopRun, predictions: Predictions) -> Widget:
-    """A browser of the dev questions with the answers of the shown encoder (seed 0); the first ON_A_PAGE also
-    go to `answers.html`, which opens without a kernel."""
-    of_dev = predictions[run.settings.shown.name, 0]["dev"]
+def answers_in_place(run: MultihopRun, predictions: Predictions, system: str = "") -> Widget:
+    """A browser of the dev questions with the answers of an encoder (seed 0), "" = the last one of the table;
+    the first ON_A_PAGE also go to `answers.html`, which opens without a kernel."""
+    of_dev = predictions[system_named(system, run.systems).name, 0]["dev"]
     reads = answered_questions(of_dev, support=run.settings.support)
     page = questions_page(reads[:ON_A_PAGE], title="Questions and answers")
     runs.write_page(run.folder / "answers.html", page)
     return question_browser(reads)
-
-
-def own_question_in_place(run: MultihopRun) -> AskBox:
-    """A box for the reader's own question and documents, and the answer of the shown encoder."""
-    return ask_box(partial(answer_own, run), own_texts(run.settings), button="Answer")
-
-
-def answer_own(run: MultihopRun, question: str, documents: Mapping[str, str]) -> str:
-    """HTML of the shown encoder's answer to a question about documents, given by title; also written to
-    `own_question.html`. Raises ValueError if they cannot be read."""
-    asked = question_on(question, [*documents.items()])
-    answers = run.answers(run.loaded(run.settings.shown), [asked])
-    (read,) = answered_questions(answers, support=run.settings.support)
-    foreign = run.foreign(texts_of_record(asked))
-    page = questions_page([read], title=question, foreign=foreign)
-    runs.write_page(run.folder / "own_question.html", page)
-    return f"{warning(foreign)}{question_html(read)}"
 
 
 def question_browser(reads: Sequence[ReadQuestion]) -> Leafing:

@@ -20,14 +20,14 @@ from cdlm_lab.data.records import Cluster
 from cdlm_lab.data.splits import split_named
 from cdlm_lab.encoders import estimate
 from cdlm_lab.encoders.conversion import copy_global_to_local, copy_local_to_global, reset_globals
-from cdlm_lab.encoders.encoder import FROM_SCRATCH, AttentionDropout, load_language_model
+from cdlm_lab.encoders.encoder import FROM_SCRATCH, load_language_model
 from cdlm_lab.encoders.language_model import CrossDocumentLM
-from cdlm_lab.encoders.precision import Precision, precision_in_words
+from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.packing import LossOfText
-from cdlm_lab.parameters import ParameterError, parameters_of, settings, settings_of
+from cdlm_lab.parameters import ParameterError, parameters_of, settings
 from cdlm_lab.runs.corpora import (
     CACHE_FOLDER,
     CorpusSettings,
@@ -37,11 +37,10 @@ from cdlm_lab.runs.corpora import (
     tokenised_split,
 )
 from cdlm_lab.runs.evaluation import ItemTable, score_rows
-from cdlm_lab.runs.runs import ModelRun, Scores, once, report
+from cdlm_lab.runs.runs import ModelRun, Scores, StepSettings, once, report
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.pretraining import perplexity
-from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import Recipe, TrainingJob
 from cdlm_lab.training.processes import processes_of
 from cdlm_lab.training.trainer import TrainingResult
@@ -51,29 +50,15 @@ EXAMPLES_LOOKED_AT = 200  # gives the share of text lost and, a tenth of it, the
 
 
 @settings
-class Settings(CorpusSettings):
+class Settings(CorpusSettings, StepSettings):
     """The parameters of notebook 01, whose comments say what they mean."""
 
     run_folder: str = "runs/pretraining"
     variant: Literal["longformer", "local-cdlm", "rand-cdlm", "prefix-cdlm", "cdlm"] = "cdlm"
     model: str = "tiny"
-    projections: Literal["local", "global"] = "local"  # the ones that local attention starts with
     extend_positions: bool = False  # True: a base that goes on with longer texts
     window: int = 32
     attention: str = "auto"
-    dropout: float | None = None
-    attention_dropout: AttentionDropout = 0.0
-    steps: int = 400
-    batch_size: int = 4
-    micro_batch_size: int = 4
-    learning_rate: float = 0.002
-    warmup_steps: int = 50
-    decay_power: float = 3.0
-    precision: Precision = "auto"
-    gradient_checkpointing: bool = False
-    evaluate_every: int = 100
-    parallel: str = ""
-    workers: Workers = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,12 +68,6 @@ class Settings(CorpusSettings):
                 f"variant is 'longformer', which is the base itself: {self.model!r} has a language-model "
                 "head and needs no training; choose another variant, or extend_positions for longer texts"
             )
-
-    @property
-    def training(self) -> TrainingConfig:
-        """The training config. Raises ParameterError for impossible values."""
-        how_often = {"save_every": self.evaluate_every, "log_every": max(1, self.steps // 100)}
-        return settings_of(TrainingConfig, parameters_of(self) | how_often)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
 
-from cdlm_lab.data.tags import spans_of
+from cdlm_lab.data.records import TaggedDocument, characters
+from cdlm_lab.data.tags import spans_of, tagged_text
 from cdlm_lab.data.text_profile import TextProfile
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import profile_of, settings_of_run, system_named
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging.experiment import TaggedCorpus, TaggingRun
-from cdlm_lab.tasks.tagging.systems import Tagger, Taggers, labels_of_tagger, tag_own
-from cdlm_lab.tasks.tagging.view import tags_html
-from cdlm_lab.views.answers import PATIENCE, Pictured, foreign_to, texts_of, warn_of_cut
+from cdlm_lab.tasks.tagging.systems import SentenceTags, Tagger, Taggers, labels_of_tagger
+from cdlm_lab.tasks.tagging.view import tagged_sentences, tags_html
+from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
 
 
@@ -60,32 +64,68 @@ class TaggingModel:
     tagger: Tagger = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
 
-    def tag(self, text: str) -> TaggedText:
-        """The names in a text, such as a chapter. Only a word longer than a whole sequence is truncated."""
-        (text,) = texts_of([text]).values()
+    example: ClassVar[Mapping[str, Any]] = {  # of storyworld, in a box before a person types
+        "text": """\
+The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
+said a cable was to blame.
+
+Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
+were chained.
+""",
+    }
+
+    def tag(self, text: str | Sequence[str]) -> Any:
+        """The names in a text, such as a chapter: a `TaggedText`; for a list of texts `Answers`. Only a word
+        longer than a whole sequence is truncated."""
+        return asked(OwnText.of, self._tag, text=text)
+
+    def _tag(self, texts: Sequence[OwnText]) -> list[TaggedText]:
         with bars_after(PATIENCE):
-            document, predictions = tag_own(self.tagger, text)
-        shortened = sum(one.shortened for one in predictions.examples.documents)
+            predictions = self.tagger.predict(self.tagger.read([one.document for one in texts]))
+        examples, tags = predictions.examples, predictions.predicted()
+        owners, reads = examples.sequences[:, 0].tolist(), tagged_sentences(predictions, known=False)
+        each = groupby(zip(owners, reads, strict=True), key=lambda one: one[0])
+        of_text = {number: [read for _, read in some] for number, some in each}
         policy = f"{self.name} reads {self.tagger.taggers.settings.most_tokens} pieces at once"
-        words = sum(len(sentence.words) for sentence in document.sentences)
-        form = {"policy": policy, "unit": "words"}
-        cut = warn_of_cut(cut_in_words("the ends of words", lost=shortened, of=words, **form))
-        tagged, spans, end = [], [], 0
-        (predicted,) = predictions.predicted()
-        for number, (sentence, tags) in enumerate(zip(document.sentences, predicted, strict=True)):
-            own = []
-            for word, tag in zip(sentence.words, tags, strict=True):
-                start = text.index(word, end)
-                end = start + len(word)
-                own.append(TaggedWord(text=word, start=start, end=end, tag=tag, sentence=number))
-            for span in spans_of(tags):
-                first, last = own[span.first].start, own[span.stop - 1].end
-                place = {"start": first, "end": last, "sentence": number}
-                spans.append(NamedSpan(text=text[first:last], label=span.label, **place))
-            tagged += own
-        picture = partial(tags_html, predictions)
-        foreign = foreign_to(self.profile, self.name, [text])
-        return TaggedText(parts=tuple(spans), words=tuple(tagged), picture=picture, foreign=foreign, cut=cut)
+        tagged = []
+        for number, one in enumerate(texts):
+            words = sum(len(sentence.words) for sentence in one.document.sentences)
+            lost = {"lost": examples.documents[number].shortened, "of": words}
+            cut = cut_in_words("the ends of words", **lost, policy=policy, unit="words")
+            foreign = foreign_to(self.profile, self.name, [one.text])
+            notes = {"cut": warn_of_cut(cut), "foreign": foreign}
+            picture = partial(tags_html, of_text[number], labels=predictions.labels)
+            tagged.append(_tagged(one, tags[number], picture=picture, **notes))
+        return tagged
+
+
+class OwnText(NamedTuple):
+    """A text as it was given, and as a document, all of whose words are to be tagged."""
+
+    text: str
+    document: TaggedDocument
+
+    @classmethod
+    def of(cls, text: str) -> OwnText:
+        """Split a text into sentences and words. Raises ParameterError if it has no words."""
+        (text,) = texts_of([text]).values()
+        document = tagged_text("your text", text)
+        if not document.sentences:
+            raise ParameterError("the text has no words; write or paste one")
+        return cls(text, document)
+
+
+def _tagged(one: OwnText, predicted: SentenceTags, **form: Any) -> TaggedText:
+    """The words and spans of a text with their characters in it."""
+    text, tagged, spans = one.text, [], []
+    for number, (sentence, tags) in enumerate(zip(one.document.sentences, predicted, strict=True)):
+        for word, (start, end), tag in zip(sentence.words, sentence.offsets, tags, strict=True):
+            tagged.append(TaggedWord(text=word, start=start, end=end, tag=tag, sentence=number))
+        for span in spans_of(tags):
+            start, end = characters(sentence.offsets, span.first, span.stop)
+            place = {"start": start, "end": end, "sentence": number}
+            spans.append(NamedSpan(text=text[start:end], label=span.label, **place))
+    return TaggedText(parts=tuple(spans), words=tuple(tagged), **form)
 
 
 def load_tagging(name: str, run: str, system: str) -> TaggingModel:

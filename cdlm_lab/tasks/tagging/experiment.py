@@ -25,7 +25,7 @@ from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
@@ -79,7 +79,6 @@ class Settings(TaggerSettings):
     weight_decay: float = 0.01
     select_by: Literal["f1", "loss"] = "f1"
     patience: int = Field(default=0, ge=0)
-    own_text: str = ""
 
     def __post_init__(self) -> None:
         _ = self.chosen
@@ -204,7 +203,7 @@ class TaggingRun(runs.SystemRun):
 
     NAME: ClassVar[str] = "document-attentive tagging"
     SHAPES: ClassVar[tuple[str, ...]] = (
-        *("encoder", "small_encoder", "layers", "most_tokens"),
+        *("model", "small_model", "layers", "most_tokens"),
         *("occurrences", "context_encoder", "hidden_size"),
     )
     UNIT: ClassVar[str] = "sentences"
@@ -266,12 +265,12 @@ class TaggingRun(runs.SystemRun):
 
     def reads(self, system: TagSystem) -> str:
         """The encoder, if the system reads its vectors."""
-        return "" if system.trains_encoder else self.settings.encoder
+        return "" if system.trains_encoder else self.settings.model
 
     def begins_with(self, training: TagTraining) -> str:
         """The encoder that is trained along, if any."""
         given, system = self.settings, training.system
-        return (given.small_encoder if system.small else given.encoder) if system.trains_encoder else ""
+        return (given.small_model if system.small else given.model) if system.trains_encoder else ""
 
     def check(self) -> None:
         """Raise an error if a model is not there or does not fit."""
@@ -442,7 +441,6 @@ Predictions = Mapping[tuple[str, int], Mapping[str, TagPredictions]]  # (row of 
 def prepare(given: Settings) -> TaggingRun:
     """Claim the run folder and read the documents; trains nothing. Raises ValueError, with a one-line
     message, if anything does not fit. Raises RunError if the folder is not free for this run."""
-    own_text_of(given)
     return TaggingRun.open(given)
 
 
@@ -537,21 +535,3 @@ def _weights(run: TaggingRun, predictions: Predictions) -> list[dict[str, Any]]:
             by_distance = tf_idf.weights_by_distance(one.weights[several], buckets[several])
             rows += [{"system": training.system.name, **each} for each in by_distance]
     return rows
-
-
-# ---- the reader's own text ----
-
-
-# The text in the input box before the reader types.
-EXAMPLE_TEXT = """\
-The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
-said a cable was to blame.
-
-Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
-were chained.
-"""
-
-
-def own_text_of(given: Settings) -> str:
-    """The text of the file, or the built-in example. Raises DataError if the file cannot be read."""
-    return read_text(given.own_text) if given.own_text else EXAMPLE_TEXT

@@ -16,9 +16,8 @@ import pandas as pd
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.records import TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import OUTSIDE, tag_set
-from cdlm_lab.data.words import split_sentences, token_spans
 from cdlm_lab.encoders import frozen
 from cdlm_lab.encoders.checkpoint import named_faults, on_default_device
 from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
@@ -45,7 +44,7 @@ class TagSystem(System):
     trains_encoder: bool  # True = fine-tuned along ("dynamic"); False = frozen, encodings on disk ("static")
     context: bool  # whether words attend to their occurrences elsewhere in the document
     sequence_encoder: bool = True  # whether a biLSTM stands between encodings and tags
-    small: bool = False  # True = `small_encoder` of the settings, False = `encoder`
+    small: bool = False  # True = `small_model` of the settings, False = `model`
 
 
 TAG_SYSTEMS = {
@@ -74,8 +73,8 @@ class TaggerSettings:
     """
 
     systems: str = "bert-lstm doc-arc"
-    encoder: str = "storyworld/longformer"
-    small_encoder: str = "storyworld/longformer"
+    model: str = "storyworld/longformer"
+    small_model: str = "storyworld/longformer"
     layers: int = Field(default=3, ge=1)
     most_tokens: int = Field(default=128, ge=frozen.ENDS + 1)
     occurrences: int = Field(default=10, ge=1)
@@ -253,7 +252,7 @@ class Taggers:
         """The frozen encoder."""
         given = self.settings
         form = {"layers": given.layers, "max_tokens": given.most_tokens, "precision": given.precision}
-        return frozen.load_word_encoder(given.encoder, **form)
+        return frozen.load_word_encoder(given.model, **form)
 
     @cached_property
     def encodings(self) -> frozen.WordEncodings | frozen.PassingWords:
@@ -265,7 +264,7 @@ class Taggers:
     def encode(self, examples: TagExamples) -> None:
         """Encode the words that examples read and that are not encoded yet, with a progress bar."""
         if self.cache is None or examples not in self._encoded:
-            self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.encoder}")
+            self.encodings.ensure(words_read(examples), name=f"encoding with {self.settings.model}")
             self._encoded.add(examples)
 
     def make(self, system: TagSystem, *, most: int, seed: int, trained: Path | None = None) -> Tagger:
@@ -278,7 +277,7 @@ class Taggers:
         """
         given, tokenizer = self.settings, None
         if system.trains_encoder:
-            name = given.small_encoder if system.small else given.encoder
+            name = given.small_model if system.small else given.model
             lengths = frozen.lengths_of(max_tokens=given.most_tokens, window=None)
             head = None if trained else self._head(system, name, lengths)
             form = lengths | {"attention_dropout": given.attention_dropout, "seed": seed}
@@ -317,24 +316,3 @@ class Taggers:
             return head
         encoder, _ = load_encoder(name, **lengths)
         return models.equal_head(replace(head, context=True), size=encoder.config.hidden_size)
-
-
-# ---- views ----
-
-
-def tag_own(tagger: Tagger, text: str) -> tuple[TaggedDocument, TagPredictions]:
-    """Split a text into sentences and words, and tag them. Raises ValueError if it has no words."""
-    document = own_document(text)
-    return document, tagger.predict(tagger.read([document]))
-
-
-def own_document(text: str) -> TaggedDocument:
-    """A text split into sentences and words, all to be tagged. Raises ValueError if it has no words."""
-    each = (
-        tuple(sentence[start:end] for start, end in token_spans(sentence))
-        for sentence in split_sentences(text)
-    )
-    sentences = [TaggedSentence(words=words, tags=(OUTSIDE,) * len(words)) for words in each if words]
-    if not sentences:
-        raise ValueError("the text has no words; write or paste one")
-    return TaggedDocument(id="your text", sentences=tuple(sentences))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ import plotly.express as px
 import plotly.graph_objects as go
 from ipywidgets import HTML, Widget
 
-from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import OUTSIDE, TagSpan, spans_of
 from cdlm_lab.encoders.frozen import ENDS
@@ -29,17 +27,15 @@ from cdlm_lab.tasks.tagging.experiment import (
     Predictions,
     TaggingRun,
     corpus_facts,
-    own_text_of,
     shortened_words,
 )
-from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions, tag_own
+from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.views import charts, html, score_tables
-from cdlm_lab.views.ask import AskBox, ask_box
 from cdlm_lab.views.before_training import cost_facts, facts_table
 from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
 from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line, visible, warning
+from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line, visible
 from cdlm_lab.views.score_tables import Layout, each
 from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
 from cdlm_lab.views.templates import view
@@ -181,13 +177,10 @@ def tagged_sentences_html(reads: Sequence[ReadSentence], *, labels: Sequence[str
     return _legend(choices) + "".join(parts)
 
 
-def tagged_page(
-    reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = (), foreign: str = ""
-) -> str:
+def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[str] = ()) -> str:
     """Return a page with all sentences, in the order given. `labels`: the labels that have a colour, in
     order; () = those of the sentences. The occurrences of each sentence's `first_choice` are shown, those of
-    other notable words after a click on the word, if there are any elsewhere. `foreign`: a warning above
-    them."""
+    other notable words after a click on the word, if there are any elsewhere."""
     colours = _colours(labels or labels_of_reads(reads))
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
     return html.page_of(
@@ -196,7 +189,6 @@ def tagged_page(
         noun="sentence",
         facts=facts,
         title=title,
-        foreign=foreign,
     )
 
 
@@ -356,10 +348,10 @@ def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list
     """Each labelled sequence with its tags and the occurrences that were attended to; `known`: False = the
     tags in the documents are not gold."""
     examples, reads = predictions.examples, []
-    names = {
-        one.document.id: html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
+    names = [
+        html.document_name(one.document.id, html.joined(one.document.sentences[0].words))
         for one in examples.documents
-    }
+    ]
     for number, start in enumerate(predictions.starts[:-1].tolist()):
         example, words = examples[number], []
         document = examples.documents[example.document].document
@@ -368,7 +360,8 @@ def tagged_sentences(predictions: TagPredictions, *, known: bool = True) -> list
             predicted = examples.tags[predictions.tags[start + place]]
             occurrences = _attended(predictions, example, document, place, row=start + place)
             words.append(ReadWord(word=word, gold=gold, predicted=predicted, occurrences=occurrences))
-        reads.append(ReadSentence(document=names[document.id], number=example.sentence, words=tuple(words)))
+        name = names[example.document]
+        reads.append(ReadSentence(document=name, number=example.sentence, words=tuple(words)))
     return reads
 
 
@@ -391,11 +384,9 @@ def _attended(
     )
 
 
-def tags_html(predictions: TagPredictions) -> str:
-    """All sentences of a short text, otherwise the first ones with a predicted span; the tags in the
-    documents are not gold."""
-    reads = tagged_sentences(predictions, known=False)
-    labels, shown = predictions.labels, reads
+def tags_html(reads: Sequence[ReadSentence], *, labels: Sequence[str]) -> str:
+    """All sentences of a short text, otherwise the first ones with a predicted span."""
+    shown = reads
     if len(reads) > SHOWN_OF_OWN:
         shown = ([read for read in reads if read.predicted] or reads)[:SHOWN_OF_OWN]
     left = len(reads) - len(shown)
@@ -486,27 +477,6 @@ def _write_page(
     shown = [read for read in reads if read.predicted or read.gold] or reads
     page = tagged_page(shown[:ON_A_PAGE], title=title, **form)
     write_page(run.folder / f"{name}.html", page)
-
-
-def own_text_in_place(run: TaggingRun) -> AskBox:
-    """A box for the reader's own text, tagged by the shown system."""
-    hint = "the longer the better: how a word is used elsewhere in it helps to tag it"
-    text = {"text": own_text_of(run.settings)}
-    return ask_box(partial(tag_own_text, run), text, button="Tag", hints={"text": hint})
-
-
-def tag_own_text(run: TaggingRun, text: str) -> str:
-    """HTML of the first sentences with a predicted span, by the shown system; all words with their tags go to
-    `own_text.tsv` in the run folder, a page to `own_text.html`. Raises ValueError if there are no words."""
-    document, predictions = tag_own(run.loaded(run.shown.system), text)
-    with replaced_file(run.folder / "own_text.tsv") as opened:
-        for sentence, tags in zip(document.sentences, predictions.predicted()[0], strict=True):
-            rows = zip(sentence.words, tags, strict=True)
-            opened.writelines([*(f"{word}\t{predicted}\n" for word, predicted in rows), "\n"])
-    reads = tagged_sentences(predictions, known=False)
-    form = {"labels": predictions.labels, "foreign": run.foreign([text])}
-    _write_page(run, "own_text", reads, title="Your text, tagged", **form)
-    return f"{warning(form['foreign'])}{tags_html(predictions)}"
 
 
 LONGEST_PART = 40  # characters of a word, or of a document's name, in their lists

@@ -30,7 +30,7 @@ QUESTIONS |= {
 def answered(folder: Path, encoder: Path) -> multihop_qa.MultihopRun:
     """A finished run of notebook 06 that begins with a model."""
     given = multihop_qa.Settings(
-        variants="cdlm", encoders=str(encoder), run_folder=str(folder), precision="float32", **QUESTIONS
+        systems="cdlm", encoders=str(encoder), run_folder=str(folder), precision="float32", **QUESTIONS
     )
     run = multihop_qa.prepare(given)
     multihop_qa.train(run)

@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "multihop": (
         "multihop.experiment",
-        {"variants": "longformer cdlm", "train_stories": 4, "held_out_stories": 2, "train_questions": 8}
+        {"systems": "longformer cdlm", "train_stories": 4, "held_out_stories": 2, "train_questions": 8}
         | {"passage_sentences": 1, "epochs": 2, "batch_size": 4, "micro_batch_size": 2, "max_length": 256}
         | {"attention_dropout": 0.1, "window": 32},
     ),

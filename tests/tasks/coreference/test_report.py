@@ -1,15 +1,12 @@
 """The report of notebook 03 and its views: scores by hand, other runs, wrong pairs, your own documents."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cdlm_lab.data.files import DataError
-from cdlm_lab.data.marked import parse_marked_documents
-from cdlm_lab.data.records import KINDS, CoreferenceDocument, CoreferenceMention, Topic
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.evaluation import evaluate
 from cdlm_lab.runs.items import UNTRAINED
@@ -27,7 +24,6 @@ from cdlm_lab.tasks.coreference.examples import MentionGroup, group_mentions
 from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, Settings
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Predictions
-from cdlm_lab.tasks.coreference.view import own_clusters
 
 
 def document(
@@ -173,54 +169,6 @@ def test_views_show_what_the_clusters_say(prepared: CoreferenceRun):
     assert view.tree_view(prepared, predictions).data
     assert "cluster" in view.clusters_view(prepared, predictions).data
     assert view.errors_view(prepared, predictions).data
-    assert view.own_documents(prepared, predictions).fields["threshold"].value == 0.5
-
-
-def test_own_clusters_by_threshold_are_shown_and_written(prepared: CoreferenceRun):
-    text = "== one ==\nA <m>fire</m> broke out.\n== two ==\nThe <m>blaze</m> was put <m>out</m>."
-    clusters_at = own_clusters(prepared, text)
-    html = clusters_at(0.0)
-    assert "1 cluster" in html
-    assert "one:0" not in html, "which mentions corefer is not known, so nothing is marked as wrong"
-    assert "\u2260" not in html
-    assert "blaze" in html
-    file = prepared.opened.folder / "own_clusters.json"
-    written = json.loads(file.read_text())
-    assert written["threshold"] == 0.0
-    assert [mention["text"] for mention in written["clusters"][0]] == ["fire", "blaze", "out"]
-    assert written["clusters"][0][1] == {"document": "two", "tokens": [1, 2], "text": "blaze"}
-    clusters_at(1.0)
-    assert [len(cluster) for cluster in json.loads(file.read_text())["clusters"]] == [1, 1, 1]
-    markup = own_clusters(prepared, "A <m>fire <script>alert(1)</script></m> and a <m>blaze</m>.")(0.0)
-    assert "<script" not in markup
-    assert "&lt;" in markup
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_examples_are_well_formed(prepared: CoreferenceRun, kind: str):
-    text = view.example_of(kind).read_text(encoding="utf-8")
-    topic = parse_marked_documents(text, kind=kind)
-    mentions = sum(len(document.mentions) for document in topic.documents)
-    assert len(topic.documents) >= 2
-    assert mentions >= 6
-    own_clusters(replace(prepared, settings=replace(prepared.settings, kind=kind)), text)(1.0)
-    written = json.loads((prepared.opened.folder / "own_clusters.json").read_text())["clusters"]
-    assert len(written) == mentions
-
-
-def test_a_file_is_read(prepared: CoreferenceRun, tmp_path: Path):
-    (tmp_path / "own.txt").write_text("A <m>fire</m>.", encoding="utf-8")
-    choice = ThresholdChoice(threshold=0.5, score=0.1, tried=((0.5, 0.1),))
-
-    def box(file: str) -> str:
-        given = replace(prepared.settings, own_documents=str(tmp_path / file))
-        predictions = Predictions(dev=[], test=[], choice=choice)
-        box = view.own_documents(replace(prepared, settings=given), predictions)
-        return box.fields["documents"].value
-
-    assert box("own.txt") == "A <m>fire</m>."
-    with pytest.raises(DataError, match=r"gone\.txt"):
-        box("gone.txt")
 
 
 @pytest.mark.parametrize(

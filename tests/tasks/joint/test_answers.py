@@ -162,7 +162,7 @@ def test_systems_with_mspp_start_from_their_own_with_its_head_and_others_from_th
     system = ANSWER_SYSTEMS["mspp-ae"]
     drawn, tokenizer = load_paragraph_model("storyworld/longformer", head=MODELS.head_of(system), seed=7)
     save_paragraph_model(drawn, tokenizer, tmp_path / "model")
-    run = AnswerRun(settings=replace(MODELS, mspp=str(tmp_path), encoder="minilm"), splits={})
+    run = AnswerRun(settings=replace(MODELS, mspp=str(tmp_path), model="minilm"), splits={})
     assert run.settings.checkpoint("ae") == str(tmp_path / "model")
     assert run.settings.checkpoint("") == "minilm"
     weights = run.reader(system, 1).model.head.state_dict()  # another seed than the head was drawn with
@@ -399,12 +399,3 @@ def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, t
             answer_selection.prepare(replace(elsewhere, **given))
 
 
-def test_texts_of_ones_own(tmp_path: Path):
-    example = answer_selection.own_texts("")
-    assert example["candidates"] == [*answer_selection.EXAMPLE_CANDIDATES]
-    file = tmp_path / "question.txt"
-    file.write_text("Who?\n\n  One. \n\nTwo.\n")
-    assert answer_selection.own_texts(str(file)) == {"question": "Who?", "candidates": ["One.", "Two."]}
-    file.write_text("Who?\n")
-    with pytest.raises(DataError, match="there is a question but no candidate; write a question"):
-        answer_selection.own_texts(str(file))

@@ -22,7 +22,7 @@ from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.items import read_frame
 from cdlm_lab.runs.own import add_predictions
-from cdlm_lab.runs.report import Report, open_run, read_report
+from cdlm_lab.runs.report import Report, open_run
 from cdlm_lab.tasks.joint import claims as fact_verification
 from cdlm_lab.tasks.joint import claims_view, verifying
 from cdlm_lab.tasks.joint.claims import (
@@ -136,12 +136,10 @@ def test_what_cannot_be_learned_or_scored(folder: Path, split: str, labels: list
 # ---- systems ----
 
 
-def test_systems_come_in_the_order_of_the_tables_and_the_last_is_shown_or_the_one_that_is_named():
+def test_systems_come_in_the_order_of_the_tables():
     chosen = Settings(systems="mspp-ae-ie  joint-ie pairwise-max", mspp="x").chosen
     assert [system.name for system in chosen] == ["pairwise-max", "joint-ie", "mspp-ae-ie"]
     assert (chosen[2].pretrained, chosen[2].head, chosen[2].label) == ("ae", "ie_1", "MSPP AE_k + IE_1")
-    assert Settings().shown is CLAIM_SYSTEMS["joint-ie"]
-    assert Settings(shown_system="claim-only").shown is CLAIM_SYSTEMS["claim-only"]
 
 
 READING = ("pairwise-max", "pairwise-sum", "joint-ie", "joint-ae", "mspp-ie-ae")
@@ -341,8 +339,6 @@ def test_each_system_judges_every_claim_with_each_seed(finished: Finished):
             assert (one.claims, one.probabilities.shape) == (run.claims[name], (12, 3))
         epochs = judged(run.folder_of(training))
         assert (len(epochs), of_set["dev"].right.mean()) == (2, pytest.approx(max(epochs)))
-    report = read_report(run.folder)
-    assert report.parameters["shown_system"] == ""
     sources = [run.settings.checkpoint(name) for name in ("ae", "")]
     assert sources == [f"{run.settings.mspp}/model", "storyworld/longformer"]
     for name, positions in (("pairwise-sum", "compact"), ("mspp-ae-ie", "strided")):
@@ -392,26 +388,7 @@ def test_what_is_missing_is_refused_before_anything_is_read(
     elsewhere = replace(settings, corpus=str(tmp_path), run_folder=str(tmp_path / "run"))
     with pytest.raises(ParameterError, match=r'^mspp is ""; give a run'):
         fact_verification.prepare(replace(elsewhere, systems="joint-ie mspp-ie-ae", mspp=""))
-    file = tmp_path / "claim.txt"
-    file.write_text("A claim.", encoding="utf-8")
-    with pytest.raises(DataError, match="there is a claim but no sentence of evidence"):
-        fact_verification.prepare(replace(elsewhere, own_claim=str(file)))
     assert not (tmp_path / "run").exists()
-
-
-# ---- claims one by one ----
-
-
-def test_texts_of_ones_own(tmp_path: Path):
-    example = fact_verification.own_texts(Settings(evidence_sentences=2))
-    assert example["claim"] == fact_verification.EXAMPLE_CLAIM
-    assert example["evidence"] == [*fact_verification.EXAMPLE_EVIDENCE[:2]]
-    file = tmp_path / "claim.txt"
-    file.write_text("A claim.\nOne.\nTwo.", encoding="utf-8")
-    given = Settings(own_claim=str(file), evidence_sentences=2)
-    assert fact_verification.own_texts(given) == {"claim": "A claim.", "evidence": ["One.", "Two."]}
-    with pytest.raises(DataError, match="there are 2 sentences of evidence; the systems read 1; delete some"):
-        fact_verification.own_texts(replace(given, evidence_sentences=1))
 
 
 # ---- the report by hand ----

@@ -14,7 +14,7 @@ from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report, open_run, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.matching import alignment as experiment
-from cdlm_lab.tasks.matching import ask, view
+from cdlm_lab.tasks.matching import view
 from cdlm_lab.tasks.matching.alignment import Aligned, AlignmentRun, Settings, matched_run, ranked
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.experiment import Settings as MatchingSettings
@@ -225,31 +225,13 @@ def test_the_picture_of_a_pair_has_a_column_for_every_system(finished) -> None:
     run, aligned, _ = finished
 
     def html(shown: str = "") -> str:
-        settings = replace(run.settings, shown_pair=shown)
-        return view.compared_pair(replace(run, settings=settings), aligned).data
+        return view.compared_pair(run, aligned, shown).data
 
     assert all(system.label in html() for system in run.matching.systems)
     assert "the true sentence" in html()
     assert html(run.pairs[1].id).count("<tr") > 3
-    with pytest.raises(ParameterError, match="shown_pair is 'none such'"):
+    with pytest.raises(ParameterError, match="the pair is 'none such'"):
         html("none such")
-
-
-def test_two_documents_of_ones_own(finished, tmp_path: Path) -> None:
-    run, *_ = finished
-    html = ask.compare_own(run, *ask.EXAMPLE)
-    assert html.count("related: ") == len(run.matching.systems)
-    assert "At least 74 people were killed" in html
-    assert html in (run.folder / "own_pair.html").read_text(encoding="utf-8")
-    assert ask.own_pair_box(run).fields["first_document"].value == ask.EXAMPLE[0]
-    assert "<script>" not in ask.compare_own(run, "<script>alert(1)</script> fell.", "It fell.")
-    with pytest.raises(ParameterError, match="the second document is empty"):
-        ask.compare_own(run, "One.", " \n")
-    (tmp_path / "a.txt").write_text("One.")
-    files = dict.fromkeys(("first_document", "second_document"), str(tmp_path / "a.txt"))
-    assert ask.own_texts(Settings(**files)) == dict.fromkeys(files, "One.")
-    with pytest.raises(DataError, match=r"a\.txt"):
-        experiment.prepare(Settings(**files | {"second_document": str(tmp_path / "not" / "a.txt")}))
 
 
 def test_runs_that_cannot_be_read(matched: MatchingRun, tmp_path: Path) -> None:

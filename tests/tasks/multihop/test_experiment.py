@@ -32,7 +32,7 @@ from cdlm_lab.views.packed import packed_example_html
 SMALL = Settings(
     train_stories=4, held_out_stories=2, train_questions=8, passage_sentences=1, seeds=2, epochs=1,
     batch_size=4, micro_batch_size=2, max_length=384, window=32,
-    variants="longformer cdlm", paragraph_types=0,
+    systems="longformer cdlm", paragraph_types=0,
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Pa
     file = tmp_path / "moved" / "run.json"
     file.write_text(file.read_text().replace('"encoders": "storyworld"', '"encoders": "/gone"'))
     given = replace(SMALL, trained=str(tmp_path / "moved"), run_folder=str(tmp_path / "again"), seeds=1)
-    opened = multihop_qa.prepare(replace(given, variants="longformer"))
+    opened = multihop_qa.prepare(replace(given, systems="longformer"))
     assert "is trained already" in view.preview(opened).data
     again = multihop_qa.predict(opened)["longformer", 0]["test"]
     assert again.answers == predictions["longformer", 0]["test"].answers
@@ -91,19 +91,6 @@ def test_models_are_opened_though_their_encoders_are_gone(finished, tmp_path: Pa
     monkeypatch.setattr(MultihopRun, "job", lambda *_: checkpoint_of("/gone", "longformer"))
     multihop_qa.train_small(opened, on_log=None)
     assert "No new one is trained: encoders is '/gone', where longformer is not" in capsys.readouterr().out
-
-
-def test_a_question_of_ones_own(finished, tmp_path: Path) -> None:
-    run, _ = finished
-    assert multihop_qa.own_texts(run.settings)["question"] == multihop_qa.EXAMPLE_QUESTION
-    view.own_question_in_place(run).show()
-    assert "Rungerens Doendyholt" in (run.folder / "own_question.html").read_text()
-    html = view.answer_own(run, "Where?", {"<b>": "A town.", "Other": "A place."})
-    assert "&lt;b&gt;" in html
-    file = tmp_path / "documents.txt"
-    file.write_text("== One ==\nA town.")
-    own = replace(run.settings, own_question="Where?", own_documents=str(file))
-    assert multihop_qa.own_texts(own) == {"question": "Where?", "documents": {"One": "A town."}}
 
 
 # ---- questions of files
@@ -365,7 +352,7 @@ def test_encoders_trained_alike_are_compared_on_the_questions_of_the_run(
     run, _ = finished
     name = "storyworld/questions-compared"
     assert multihop_qa.trained_alike(run, by_hand, name=name) is by_hand, "it trained both itself"
-    alone = replace(run, settings=replace(SMALL, variants="local-cdlm", run_folder=str(tmp_path)))
+    alone = replace(run, settings=replace(SMALL, systems="local-cdlm", run_folder=str(tmp_path)))
     report = multihop_qa.trained_alike(alone, by_hand, name=name)
     assert (tmp_path / "trained_alike" / "report.json").is_file()
     assert {row.system for row in report.rows} == {"longformer", "cdlm"}

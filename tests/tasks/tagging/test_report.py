@@ -26,11 +26,9 @@ from cdlm_lab.tasks.tagging.experiment import (
     TaggingRun,
     TagTraining,
 )
-from cdlm_lab.tasks.tagging.systems import Tagger, Taggers, TagPredictions, own_document
+from cdlm_lab.tasks.tagging.systems import Tagger, Taggers, TagPredictions
 from cdlm_lab.tasks.tagging.view import (
     figures,
-    own_text_in_place,
-    tag_own_text,
     tagged_sentences,
     tags_in_place,
 )
@@ -307,9 +305,9 @@ class UntrainedRun(TaggingRun):
         return tagger
 
 
-def untrained(folder: Path, name: str, *, tag: str = "B-PER", own_text: str = "") -> UntrainedRun:
+def untrained(folder: Path, name: str, *, tag: str = "B-PER") -> UntrainedRun:
     sizes = {"occurrences": 3, "layers": 1, "hidden_size": 4, "most_tokens": 24}
-    settings = Settings(run_folder=str(folder), systems=name, own_text=own_text, **sizes)
+    settings = Settings(run_folder=str(folder), systems=name, **sizes)
     taggers = Taggers(settings=settings, labels=("PER",), cache=folder)
     return UntrainedRun(settings=settings, corpus=TaggedCorpus(documents={}), taggers=taggers, tag=tag)
 
@@ -364,48 +362,3 @@ def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> Non
     assert "Silence" in page(tagged("q", plain), [0, 0]), "where no sentence has a span, all are shown"
 
 
-# ---- a text of one's own
-
-
-def test_a_text_becomes_sentences_and_words() -> None:
-    document = own_document('Orn\'s son, 54, left.\nHe said "no" to 2,310\nmen.')
-    assert [sentence.words for sentence in document.sentences] == [
-        ("Orn's", "son", ",", "54", ",", "left", "."),
-        ("He", "said", '"', "no", '"', "to", "2,310", "men", "."),
-    ]
-    assert document.labelled == (0, 1)  # all are to be tagged
-    for nothing in ("", " \n\t "):
-        with pytest.raises(ValueError, match="the text has no words; write or paste one"):
-            own_document(nothing)
-
-
-@pytest.mark.parametrize("name", ["doc-arc", "bert-lstm"])
-def test_a_text_of_ones_own_is_tagged_and_written(tmp_path: Path, name: str) -> None:
-    run, text = untrained(tmp_path, name), f"Orn slept. {HOSTILE} met Orn."
-    document, html = own_document(text), tag_own_text(run, text)
-    rows = (tmp_path / "own_text.tsv").read_text().splitlines()
-    words = [word for sentence in document.sentences for word in sentence.words]
-    assert [row.split("\t") for row in rows if row] == [[word, "B-PER"] for word in words]
-    assert rows.count("") == len(document.sentences)
-    for page in (html, (tmp_path / "own_text.html").read_text()):
-        assert "slept" in page
-        assert "<script" not in page
-        assert "&lt;" in page
-    assert "gold" not in html
-    tag_own_text(run, "Vale slept.")
-    assert "Orn" not in (tmp_path / "own_text.tsv").read_text()
-
-
-def test_of_a_text_without_spans_everything_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Orn slept.")
-    run = untrained(tmp_path, "doc-arc", tag="O", own_text=str(tmp_path / "a.txt"))
-    own_text_in_place(run).show()
-    assert "slept" in (tmp_path / "own_text.html").read_text()
-    assert (tmp_path / "own_text.tsv").read_text() == "Orn\tO\nslept\tO\n.\tO\n\n"
-
-
-def test_a_sentence_without_end_is_cut_and_no_word_lost(tmp_path: Path) -> None:
-    words = ["Orn", "and"] * 60  # more than there is room for
-    tag_own_text(untrained(tmp_path, "doc-arc"), " ".join(words))
-    rows = (tmp_path / "own_text.tsv").read_text().splitlines()
-    assert [row.split("\t")[0] for row in rows] == [*words, ""]  # one sentence in the file

@@ -90,15 +90,15 @@ def test_a_saved_tagger_says_the_same_when_it_is_loaded(name: str, cache: Path, 
     assert (weights[0] == weights[1]).all()
     if not tagger.system.trains_encoder:
         with pytest.raises(ValueError, match="of another encoder than this"):
-            made(name, cache, trained=tmp_path / "model", encoder="storyworld/cdlm")
+            made(name, cache, trained=tmp_path / "model", model="storyworld/cdlm")
 
 
 @pytest.mark.parametrize(
     ("name", "given", "message"),
     [
-        ("bert", {"encoder": "nowhere"}, "nowhere"),
-        ("dynamic-doc-arc", {"small_encoder": "nowhere"}, "nowhere"),
-        ("doc-arc", {"encoder": "nowhere"}, "nowhere"),
+        ("bert", {"model": "nowhere"}, "nowhere"),
+        ("dynamic-doc-arc", {"small_model": "nowhere"}, "nowhere"),
+        ("doc-arc", {"model": "nowhere"}, "nowhere"),
         ("doc-arc", {"layers": 99}, "layers is 99; the encoder has 3"),
         ("doc-arc", {"most_tokens": 10**6}, "is longer than storyworld/longformer was made for"),
         ("dynamic-doc-arc", {"most_tokens": 10**6}, "is longer than storyworld/longformer was made for"),
@@ -108,7 +108,7 @@ def test_what_no_encoder_of_a_system_can_be(name: str, given: dict, message: str
     with pytest.raises(ValueError, match=message) as raised:
         made(name, cache, **given)
     assert "\n" not in str(raised.value)
-    assert made("bert", cache, small_encoder="nowhere").system.name == "bert", "which does not read it"
+    assert made("bert", cache, small_model="nowhere").system.name == "bert", "which does not read it"
 
 
 # ---- predictions
