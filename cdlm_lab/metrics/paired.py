@@ -15,6 +15,7 @@ on the scores of the seeds.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -150,4 +151,6 @@ def t_test_of_seeds(a: Sequence[float], b: Sequence[float]) -> float | None:
         return None
     from scipy.stats import ttest_ind
 
-    return float(ttest_ind(a, b, equal_var=False).pvalue)
+    with warnings.catch_warnings():  # of rounding, where the seeds of one system are all but equal
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return float(ttest_ind(a, b, equal_var=False).pvalue)

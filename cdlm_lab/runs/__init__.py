@@ -1,1 +1,1 @@
-"""What every experiment shares: the identity of a run, its systems and seeds, items, tests, and the report."""
+"""What every experiment shares: identity of a run, systems and seeds, items, tests, and the report."""

@@ -3,8 +3,8 @@
 An experiment names its measures and its planned comparisons; everything else is the same for all:
 
 - a score is that of summed items, its value the mean over seeds, its interval over clusters;
-- a comparison has a p-value over clusters and, with several seeds on both sides, one over seeds. Its `p` is the
-  larger of the two: a difference counts only if other items and other seeds would show it as well (an
+- a comparison has a p-value over clusters and, with several seeds on both sides, one over seeds. Its `p` is
+  the larger of the two: a difference counts only if other items and other seeds would show it as well (an
   intersection-union test, Berger 1982). `p_holm` is corrected within the family, which is fixed by the plan:
   further systems or folders that a user compares are families of their own;
 - where the number of clusters allows no corrected p below 5%, the verdict is `too few units`.
@@ -32,7 +32,7 @@ from cdlm_lab.metrics.paired import (
     t_test_of_seeds,
 )
 from cdlm_lab.runs.items import UNTRAINED, checked_items
-from cdlm_lab.runs.scores import Score
+from cdlm_lab.runs.scores import Score, frame_of
 
 Verdict = Literal["holds", "does not", "undecided", "too few units"]
 
@@ -41,7 +41,7 @@ Verdict = Literal["holds", "does not", "undecided", "too few units"]
 class Measure:
     """A score as a function of base metrics of the table of items.
 
-    form: `ratio`, the one base metric itself; `f1`, the harmonic mean of precision and recall (0 if both are);
+    form: `ratio`, the base metric itself; `f1`, the harmonic mean of precision and recall (0 if both are);
         `mean` of several measures, such as CoNLL F1; `exp`, the exponential of the ratio, such as perplexity,
         whose intervals and differences are made in logarithms; `gap`, the ratio of the first of two base
         metrics less that of the second, of other items.
@@ -96,7 +96,7 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A comparison that was planned before the run: `a` against `b`, by one measure, on one split and group."""
+    """A comparison planned before the run: `a` against `b`, by one measure, on one split and group."""
 
     a: str
     b: str
@@ -255,16 +255,24 @@ def _compared(table: ItemTable, measure: Measure, one: Planned) -> dict[str, Any
     if len(a) < 2:  # which says nothing about others
         row |= {"low": None, "high": None}
     return {
-        **{"a": one.a, "b": one.b, "split": one.split, "group": one.group, "measure": measure.name},
+        "a": one.a,
+        "b": one.b,
+        "split": one.split,
+        "group": one.group,
+        "measure": measure.name,
         **row,
-        **{"seeds": seeds, "p_items": p_items, "p_seeds": p_seeds, "p": max(p_items, p_seeds or 0.0)},
+        "seeds": seeds,
+        "p_items": p_items,
+        "p_seeds": p_seeds,
+        "p": max(p_items, p_seeds or 0.0),
         "family": one.family or "/".join(filter(None, (measure.name, one.split, one.group))),
     }
 
 
 def verdict(difference: float, p: float, *, lower: bool = False, few: bool = False) -> Verdict:
-    """What a comparison says of the claim that a is better than b, from the difference of their scores and its
-    corrected p. `lower`: True = the lower score is better; `few`: True = no corrected p below 5% is possible."""
+    """What a comparison says of the claim that a is better than b, from the difference of their scores and
+    its corrected p. `lower`: True = the lower score is better; `few`: True = no corrected p below 5% is
+    possible."""
     if few:
         return "too few units"
     if p >= SURE:
@@ -279,6 +287,19 @@ class Evaluation:
     items: pd.DataFrame
     rows: list[Score]
     comparisons: list[dict[str, Any]]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The scores over all seeds, with their intervals, `n`, clusters and seeds."""
+        shown = ["system", "split", "group", "metric", "value", "low", "high", "n", "clusters", "seeds"]
+        return frame_of(row for row in self.rows if row.seed is None)[shown]
+
+    @property
+    def comparison_frame(self) -> pd.DataFrame:
+        """The comparisons: what was compared, the difference with its interval, the p-values, and the verdict
+        on the claim that a is better than b."""
+        shown = ["a", "b", "measure", "difference", "low", "high", "p_items", "p_seeds", "p_holm", "verdict"]
+        return pd.DataFrame(self.comparisons, columns=shown)
 
 
 def evaluate(items: pd.DataFrame, measures: Sequence[Measure], planned: Sequence[Planned] = ()) -> Evaluation:

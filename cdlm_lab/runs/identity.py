@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import util
@@ -24,8 +24,7 @@ from huggingface_hub.errors import HFValidationError
 from cdlm_lab.data.cache import Hash, fingerprint, over_files
 from cdlm_lab.data.files import DataError, sha256_of_file
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, FOLDER, MINILM, MINILM_PACKAGE, PREFIX, SCRATCH
-from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH, RUN_FILE
-from cdlm_lab.progress import Progress
+from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH
 
 # Raise one when the numbers of what it names move: the training loop, or an experiment with its readers,
 # systems and scores. A run that was begun with another version is not resumed.
@@ -244,9 +243,9 @@ def lineage(made: Mapping[str, Any] | None, name: str) -> tuple[str, tuple[str, 
 
 def facts_of(made: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     """What made a model, as columns by which tables group: `model`, its name; `name` of the language model
-    that it comes from, the `variant` or paragraph `head` of that, its `corpus`, `root` and `steps`; the `tasks`
-    learned since; `seed`; and `recipe`, equal for models that differ in their seed or variant alone. `made`: as
-    `read_made` returns it; None = not known, which leaves the names alone."""
+    that it comes from, the `variant` or paragraph `head` of that, its `corpus`, `root` and `steps`; the
+    `tasks` learned since; `seed`; and `recipe`, equal for models that differ in their seed or variant alone.
+    `made`: as `read_made` returns it; None = not known, which leaves the names alone."""
     if made is None:
         return {"model": name, "name": name}
     parameters, parent = made["parameters"], made["parent"] or {"name": "", "made": None}

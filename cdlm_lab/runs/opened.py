@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-from pathlib import Path
-from cdlm_lab.parameters import ParameterError
-from cdlm_lab.training.trained import trained_model
-from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.training.validation import JUDGED
 from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.data.text_profile import TextProfile
+from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
-from cdlm_lab.data.text_profile import TextProfile
-from math import inf
-from cdlm_lab.parameters import settings_of
-from cdlm_lab.training.trained import trained_parameters
+from cdlm_lab.training.history import HISTORY_FILE, read_history
+from cdlm_lab.training.trained import trained_model, trained_parameters
+from cdlm_lab.training.validation import JUDGED
 
 
 def settings_of_run(kind: type[Any], run: str, **values: Any) -> Any:

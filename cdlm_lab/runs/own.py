@@ -37,9 +37,9 @@ def add_predictions(
         name: of the system in the tables; none of the run may have it.
         split: what was predicted; of no account where the run has no splits.
 
-    Returns all rows of the run on this split and those of the new system, and its comparisons with each system
-    of the run by the measures that the run plans to compare. Raises DataError, with file and line, if a line
-    cannot be read, an item is missing, not known or given twice; ParameterError for a name that is taken.
+    Returns all rows of the run on this split and those of the new system, and its comparisons with each
+    system of the run by the measures that the run plans to compare. Raises DataError, with file and line, if
+    a line cannot be read, an item is missing, not known or given twice; ParameterError for a taken name.
     """
     items = read_items(items_file(run.folder / "report.json"))
     if {*items["split"]} == {""}:

@@ -36,7 +36,6 @@ import psutil
 import cdlm_lab
 from cdlm_lab.data.files import denied, replaced_file
 from cdlm_lab.errors import PlainError
-from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs, changed_parameters
 from cdlm_lab.parameters import (
     EVALUATED_WITH,
     RUN_FILE,
@@ -45,6 +44,7 @@ from cdlm_lab.parameters import (
     local_path,
 )
 from cdlm_lab.progress import is_first, usable_cores
+from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs, changed_parameters
 from cdlm_lab.runs.items import ITEMS_FILE, read_items, write_items
 from cdlm_lab.runs.scores import Score, checked_rows, frame_of, json_of
 
@@ -141,8 +141,8 @@ class Report:
     git_commit: str | None  # of cdlm_lab, with "-dirty" if it was changed since; None where there is none
     started: str  # started, finished: UTC, ISO 8601
     finished: str
-    # Fingerprints of data and models, and versions (`Identity.as_json`), which are not known of recorded runs;
-    # and in "encoders" what made the encoder of each system (`facts_of`).
+    # Fingerprints of data and models, and versions (`Identity.as_json`), not known of recorded runs; and in
+    # "encoders" what made the encoder of each system (`facts_of`).
     identity: dict[str, Any] = field(default_factory=dict)
     file: Path | None = field(default=None, compare=False)  # where it was read or written
 

@@ -37,7 +37,6 @@ from cdlm_lab.data.files import replaced_file
 from cdlm_lab.data.text_profile import (
     Record,
     TextProfile,
-    foreign_to_a_model,
     texts_of_record,
     with_profile,
 )
@@ -251,7 +250,7 @@ class ExperimentRun:
         return ()
 
     def own_predictions(self, file: Path, lines: Sequence[tuple[int, Mapping[str, Any]]], split: str) -> Any:
-        """Predictions of another program for a split, from (line number, values) of a file; see `runs.own`."""
+        """Predictions of another program, from (line number, values) of a file; see `runs.own`."""
         raise NotImplementedError
 
     def evaluated(self, predictions: Any) -> Evaluation:

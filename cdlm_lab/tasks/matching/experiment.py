@@ -38,7 +38,7 @@ from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.items import apart, items_of, read_frame
-from cdlm_lab.runs.own import by_item
+from cdlm_lab.runs.own import add_predictions, by_item
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, predict, report, train, train_small
 from cdlm_lab.tasks.matching import systems as matching
 from cdlm_lab.tasks.matching.examples import shortened
@@ -53,7 +53,7 @@ from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes, in_training_order
 from cdlm_lab.training.processes import processes_of
 
-__all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
+__all__ = ["Settings", "add_predictions", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 
 STORYWORLD = "storyworld"
 SPLITS = ("train", "dev", "test")
