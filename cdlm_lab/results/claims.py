@@ -88,7 +88,7 @@ def _there_it(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mappi
     if unclean := next((report.mark for report in reports if report.mark), ""):
         return f"no verdict {unclean}"
     verdict = tested["verdict"]
-    if tested["a"] != claim["better"].partition("/")[0]:
+    if tested["a"] != claim["better"]:
         verdict = _TURNED.get(verdict, verdict)
     by_items = all(report.file and items_file(report.file).exists() for report in reports)
     return verdict if by_items else f"{verdict} {WITHOUT_ITEMS}"
@@ -155,7 +155,7 @@ def _score(report: Report, claim: Mapping[str, str], system: str, *, split: str 
 
 def _tested(reports: Sequence[Report], claim: Mapping[str, str]) -> dict[str, Any]:
     """The row that tests the two systems of a claim."""
-    names = {claim[name].partition("/")[0] for name in ("better", "other")}
+    names = {claim["better"], claim["other"]}
     test = dict(part.split("=") for part in claim["test"].split("; ") if part)
     lower = reports[0].name == PERPLEXITY
     rows = (
