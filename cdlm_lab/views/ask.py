@@ -97,7 +97,7 @@ class AskBox:
 
     def __init__(
         self,
-        methods: Sequence[Callable[..., Any]],
+        method: Callable[..., Any] | Sequence[Callable[..., Any]],
         example: Mapping[str, Any],
         *,
         button: str = "Ask",
@@ -105,7 +105,8 @@ class AskBox:
         show: Callable[[str], None] | None = None,
     ) -> None:
         each = {name: _Field(name, value, (hints or {}).get(name, "")) for name, value in example.items()}
-        self._methods, self._read, self._show = methods, each, show or ReplacedOutput()
+        self._methods = [method] if callable(method) else [*method]
+        self._read, self._show = each, show or ReplacedOutput()
         self._answered: list[Any] | None = None  # the values that the shown answer is for
         self.fields = {name: field.widget for name, field in each.items()}
         layout = Layout(width="auto", min_width="150px", flex="0 0 auto")  # its words are not cut
@@ -171,4 +172,4 @@ def ask_box(
             each title; a float in (0, 1) is a slider, which asks when it is moved; a widget stays as it is.
         form: `button`, its word; `hints`, name of a field -> HTML that says how to fill it.
     """
-    return AskBox([method] if callable(method) else [*method], example, **form)
+    return AskBox(method, example, **form)
