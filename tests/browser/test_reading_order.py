@@ -102,7 +102,10 @@ DOCUMENT = PairDocument(id=TEXT, sentences=(TEXT,))
 PAIR = DocumentPair(id="p", first=DOCUMENT, second=DOCUMENT, related=True, aligned=None, cluster="c")
 ATTENDED = Attended(
     source="x", texts=(WORDS,),
-    parts=[AttendedWord(word=one, text=0, place=n, score=0.5, rank=90.0) for n, one in enumerate(WORDS)],
+    parts=[
+        AttendedWord(word=one, text=0, place=n, start=0, end=1, score=0.5, rank=90.0)
+        for n, one in enumerate(WORDS)
+    ],
 )  # fmt: skip
 
 VIEWS: dict[str, Callable[[], str]] = {

@@ -91,7 +91,7 @@ def report(finished: Finished) -> Report:
 
 def test_what_is_no_parameter_is_the_papers_and_the_head_reads_what_the_task_makes():
     """Appendix B.1: Adam with 0.9, 0.999 and 1e-8, weight decay 0.01, gradient clipping at 1."""
-    config = SMALL.config
+    config = SMALL.training
     assert (config.adam_beta2, config.adam_epsilon) == (0.999, 1e-8)
     assert (config.weight_decay, config.max_gradient_norm) == (0.01, 1.0)
     assert (config.steps, config.warmup_steps, config.decay_power) == (4, 1, 1), "triangular"
