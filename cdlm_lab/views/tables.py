@@ -26,6 +26,7 @@ NONE, NOT_RUN = "\u2013", "not run"
 MOST_LINES = 40  # most lines of a view that are written to a log
 DEV = "dev "  # prefix of a metric's name: the same metric on the dev split
 PUBLISHED = Path(__file__).resolve().parents[1] / "results" / "published.csv"
+_LONG = 24  # characters of a text that is not to be broken into single words
 _SMALL = f"font-size:11px;font-weight:400;white-space:nowrap;{MUTED}"
 # Style of a test result: wrapped, so that the name of the other system does not widen the column.
 _TEST = f"font-size:11px;white-space:normal;min-width:92px;max-width:176px;margin-left:auto;{MUTED}"
@@ -112,7 +113,13 @@ class ScoreTable:
     def html(self) -> str:
         """Return the table as HTML with caption, note, sources and links that save it."""
         texts = [number for number, column in enumerate(self.columns) if column.is_text]
-        rows = [[cell.html for cell in row] for row in self.rows]
+        rows = [
+            [
+                div(cell.html, "min-width:160px") if number in texts and len(cell.text) > _LONG else cell.html
+                for number, cell in enumerate(row)
+            ]
+            for row in self.rows
+        ]
         table = table_html([column.html for column in self.columns], rows, text_columns=texts)
         lines = "".join(f"<div>{escaped(line)}</div>" for line in self.sources)
         return (
@@ -237,6 +244,13 @@ def _interval(score: Score) -> tuple[float, ...]:
     return () if score.low is None or score.clusters == 1 else (score.low, score.high)
 
 
+def _short_label(system: str, labels: Mapping[str, str]) -> str:
+    """The label of a system without what its model began with, unless another label begins alike."""
+    label = labels.get(system, system)
+    short = label.partition(" (")[0]
+    return short if [one.partition(" (")[0] for one in labels.values()].count(short) < 2 else label
+
+
 def number_cell(score: Score | None, form: Form, *, with_p: bool = False, against: str = "") -> Cell:
     """Return the cell of a score with its deviation and interval, and, if `with_p`, the p-value of the test
     against the system whose label is `against`. None makes an empty cell. Raises ValueError for a value
@@ -327,7 +341,7 @@ def measured(
         if score is not None and bare:
             score = replace(score, low=None, high=None, deviation=None)
         against = score.against if score else ""
-        return number_cell(score, form, with_p=with_p, against=labels.get(against, against))
+        return number_cell(score, form, with_p=with_p, against=_short_label(against, labels))
 
     def value(row: SystemRow) -> float | None:
         score = row.scores.get(metric)
