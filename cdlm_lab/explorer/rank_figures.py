@@ -125,6 +125,8 @@ def head_maps(maps: Mapping[str, np.ndarray], *, title: str = "") -> go.Figure:
         figure.update_yaxes(tickvals=_numbers(layers), range=[0.5, layers + 0.5], title_text=side, **where)
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(showgrid=False, showline=False, ticks="")
+        for place in range(len(shown), rows * columns):  # the last row may have places without a panel
+            update(visible=False, row=place // columns + 1, col=place % columns + 1)
     figure.update_annotations(font_size=13)
     tallest = max(values.shape[0] for values in shown.values())
     return lay_out(

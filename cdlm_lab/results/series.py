@@ -148,9 +148,10 @@ def _recipes(one: NamedReport, value: Any) -> list[str]:
 
 
 def misnamed(one: NamedReport) -> str:
-    """A message if a report uses one variant's model under another's name, as a trial may; "" if not."""
+    """A message if a report uses one variant's language model under another's name, as a trial may; "" if
+    not. What has learned more since stands under its system's name, and tables say what it began with."""
     for system, made in one.encoders.items():
-        if system in VARIANTS and made.variant not in ("", system):
+        if system in VARIANTS and not made.tasks and made.variant not in ("", system):
             return f"has a model of {made.variant} for {system}"
     return ""
 

@@ -251,7 +251,11 @@ def facts_of(made: Mapping[str, Any] | None, name: str) -> dict[str, Any]:
     parameters, parent = made["parameters"], made["parent"] or {"name": "", "made": None}
     before = facts_of(parent["made"], parent["name"])
     task = TASKS[made["experiment"]]
-    if kind := next((kind for kind in ("variant", "head") if kind in parameters), ""):
+    kind = next((kind for kind in ("variant", "head") if kind in parameters), "")
+    # language modelling that goes on from a variant is one more task of it, as in `lineage`
+    if kind == "variant" and before.get("variant", "longformer") != "longformer":
+        kind = ""
+    if kind:
         root = before.get("root") or parent["name"] or parameters.get("model", "")
         of_base = {"variant": before["variant"]} if "variant" in before else {}
         corpus = parameters.get("corpus") or ", ".join(made["data"])  # where defaults were left out

@@ -157,7 +157,7 @@ class _Picture:
         for shape in self.layout.get("shapes") or ():
             self._shape(shape)
         for name, axis in self.axes.items():
-            if name not in self.empty:
+            if name not in self.empty and axis.given.get("visible") is not False:
                 self._draw_axis(name, axis)
         for trace in self.traces:
             self._trace(trace)

@@ -185,6 +185,13 @@ def example_html(
 _LOSSES = {"mlm": "MLM: nats for each masked token", "mspp": "MSPP: nats for each candidate"}
 
 
+def _above(figure: go.Figure, middle: float) -> dict[str, Any]:
+    """Where the name of a panel stands: above its right end, not turned. `middle`: of its height."""
+    domains = [axis.domain for axis in figure.select_yaxes()]
+    top = next(high for low, high in domains if low <= middle <= high)
+    return {"x": 1, "y": top, "textangle": 0, "xanchor": "right", "yanchor": "bottom"}
+
+
 def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: float) -> go.Figure:
     """Plot the MLM loss and the MSPP loss, which predicts the sentences of the same paragraph (Di Liello et
     al. 2022, section 3.4). Lines: training, smoothed, and validation; dashed: the MSPP loss of a model that
@@ -206,9 +213,14 @@ def pretraining_losses_figure(records: Sequence[Mapping[str, Any]], *, right: fl
     form = {"facet_row": "loss", "color": "kind", "color_discrete_sequence": [MASKED, GLOBAL]}
     figure = px.line(table, x="step", y="value", symbol="kind", **form)
     figure.update_yaxes(matches=None, title_text="")
-    figure.for_each_annotation(lambda one: one.update(text=one.text.partition("=")[2]))
+    for one in figure.layout.annotations:
+        one.update(text=one.text.partition("=")[2], **_above(figure, one.y))
     ignorant = -right * math.log(right) - (1 - right) * math.log(1 - right)
     note = {"annotation_text": f"always guessing {right:.0%}: {ignorant:.2f}", "line_dash": "dash"}
     figure.add_hline(y=ignorant, row=1, col=1, **note)  # plotly express counts its rows from below
-    height = 150 + 205 * table["loss"].nunique()
-    return lay_out(figure, title="The loss of pretraining", x="optimiser step", height=height, margin_t=90)
+    panels = table["loss"].nunique()
+    form = {"x": "optimiser step", "height": 150 + 205 * panels, "margin_t": 90}
+    made = lay_out(figure, title="The loss of pretraining", **form)
+    for row in range(2, panels + 1):  # only the lowest panel says what its steps are
+        made.update_xaxes(title_text="", row=row, col=1)
+    return made
