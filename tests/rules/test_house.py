@@ -17,14 +17,14 @@ LIBRARY, TESTS = house.read_modules("cdlm_lab"), house.read_modules("tests")
 # Most lines: of the library and the tests, of what an experiment reaches by its imports, of a task's folder.
 # They stand at what is there and may only fall; the aim is 34,000 and 34,000, 9,000, and for tasks 3,000
 # (joint), 2,200 (coreference, matching) and 1,600.
-LINES = {"cdlm_lab": 49_900, "tests": 45_300}
+LINES = {"cdlm_lab": 48_800, "tests": 44_350}
 READING_PATH = 20_700
 TASKS = {
-    "coreference": 2_800,
-    "matching": 2_600,
-    "joint": 4_600,
+    "coreference": 2_750,
+    "matching": 2_550,
+    "joint": 4_300,
     "multihop": 2_000,
-    "tagging": 2_650,
+    "tagging": 2_500,
     "pretraining": 1_050,
 }
 FILES, FILE, FUNCTION, NAMES = 15, 700, 50, 6  # of a folder; lines of one; names that a notebook imports
