@@ -349,10 +349,10 @@ class _Picture:
         widths = _each(trace.get("width"), 0.8, len(places))
         colours = _each((trace.get("marker") or {}).get("color"), TEXT, len(places))
         bases = _each(trace.get("base"), 0, len(places))
-        beside = [trace]  # the bars that share a place with these
+        beside = [_slot(trace)]  # the slots at a place, one of them of these bars
         if self.layout.get("barmode") == "group":
-            beside = [one for one in self.traces if one.get("type") == "bar"]
-        shift = next(n for n, one in enumerate(beside) if one is trace) - (len(beside) - 1) / 2
+            beside = [*dict.fromkeys(_slot(one) for one in self.traces if one.get("type") == "bar")]
+        shift = beside.index(_slot(trace)) - (len(beside) - 1) / 2
         points = []
         for place, length, width, colour, base in zip(places, lengths, widths, colours, bases, strict=True):
             width /= len(beside)
@@ -494,6 +494,11 @@ class _Picture:
         above = {"bottom": -4 - 1.25 * size * (lines - 1), "top": size + 2}
         y += above.get(note.get("yanchor", "middle"), 4) - note.get("yshift", 0)
         self.text(x + note.get("xshift", 0), y, note["text"], anchor=anchor, size=size)
+
+
+def _slot(trace: Record) -> Any:
+    """What a trace of bars shares its slot with at each place, in a figure of grouped bars."""
+    return trace.get("offsetgroup") or id(trace)
 
 
 def _places(trace: Record, side: str) -> list[Any]:

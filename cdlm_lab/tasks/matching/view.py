@@ -201,6 +201,8 @@ def alignment_figure(rows: Sequence[SystemRow]) -> go.Figure:
     looks = {"color_discrete_sequence": _COLOURS, "pattern_shape_sequence": _PATTERNS, "barmode": "group"}
     figure = px.bar(pd.DataFrame(bars), x="system", y="mrr", hover_name="words", **form, **looks)
     figure.update_traces(hovertemplate="%{hovertext}<extra></extra>")
+    for trace in figure.data:  # two bars a system, beside its name: by attention, and by likeness
+        trace.offsetgroup = "attention" if trace.name in _WAYS[:2] else "likeness"
     random = [row for row in rows if row.system == RANDOM]
     for row in random:
         figure.add_hline(row.scores["mrr"].value, line_dash="dash", line_color=html.TEXT)
