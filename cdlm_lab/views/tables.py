@@ -50,7 +50,10 @@ class Cell:
     @property
     def html(self) -> str:
         """The cell as HTML."""
-        text = f"<b>{escaped(self.text)}</b>" if self.best else f"<bdi>{escaped(self.text)}</bdi>"
+        name = escaped(self.text)
+        if self.published and len(self.text) > _LONG:  # several numbers: one below the other
+            name = name.replace(" / ", " /<br>")
+        text = f"<b>{name}</b>" if self.best else f"<bdi>{name}</bdi>"
         text += div(escaped(self.below), _SMALL) if self.below else ""
         text += div(escaped(self.test), _TEST) if self.test else ""
         style = f' style="{MUTED}"' if self.published or self.missing else ""
