@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from cdlm_lab.metrics.paired import SURE, holm, least_p, t_test_of_seeds
+from cdlm_lab.metrics.paired import t_test_of_seeds
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.runs.evaluation import verdict
+from cdlm_lab.runs.evaluation import judge
 from cdlm_lab.runs.report import Report
 
 _PLACE = ("a", "b", "kind", "cell", "measure", "split", "group")
@@ -28,13 +28,11 @@ def comparisons_of(reports: Sequence[Report], *, lower: bool = False) -> list[di
     families: dict[tuple, list[dict[str, Any]]] = {}
     for same in _same_rows(reports):
         sides = [_scores(reports, same[0], side, lower=lower) for side in ("a", "b")]
-        p = max(*(row.get("p_items", row["p"]) for row in same), t_test_of_seeds(*sides) or 0.0)
+        p = max(*(row["p_items"] for row in same), t_test_of_seeds(*sides) or 0.0)
         row = {**same[0], "p": p, "difference": fmean(row["difference"] for row in same)}
         families.setdefault(tuple(row.get(name) for name in _PLACE[2:]), []).append(row)
     for family in families.values():
-        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
-            few = bool(row.get("clusters")) and least_p(row["clusters"]) * len(family) >= SURE
-            row |= {"p_holm": p, "verdict": verdict(row["difference"], p, lower=lower, few=few)}
+        judge(family, lower=[lower] * len(family))
     return [row for family in families.values() for row in family]
 
 

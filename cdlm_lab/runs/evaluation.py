@@ -228,10 +228,7 @@ def comparison_rows(
     for row in rows:
         families.setdefault(row["family"], []).append(row)
     for family in families.values():
-        for row, p in zip(family, holm([row["p"] for row in family]), strict=True):
-            row["p_holm"] = p
-            few = least_p(row["clusters"]) * len(family) >= SURE
-            row["verdict"] = verdict(row["difference"], p, lower=by_name[row["measure"]].lower, few=few)
+        judge(family, lower=[by_name[row["measure"]].lower for row in family])
     return rows
 
 
@@ -267,6 +264,14 @@ def _compared(table: ItemTable, measure: Measure, one: Planned) -> dict[str, Any
         "p": max(p_items, p_seeds or 0.0),
         "family": one.family or "/".join(filter(None, (measure.name, one.split, one.group))),
     }
+
+
+def judge(family: Sequence[dict[str, Any]], *, lower: Sequence[bool]) -> None:
+    """Add `p_holm` and `verdict` to comparisons that are corrected together; `lower`: of each, whether the
+    lower score is better. A recorded one may not say how many `clusters` it has."""
+    for row, p, is_lower in zip(family, holm([row["p"] for row in family]), lower, strict=True):
+        few = "clusters" in row and least_p(row["clusters"]) * len(family) >= SURE
+        row |= {"p_holm": p, "verdict": verdict(row["difference"], p, lower=is_lower, few=few)}
 
 
 def verdict(difference: float, p: float, *, lower: bool = False, few: bool = False) -> Verdict:

@@ -4,9 +4,9 @@
 
 `num` and `den` add up over items: a base metric is the sum of `num` divided by that of `den`, so a mean has
 `den` 1, precision has correct and predicted spans, a perplexity has nats and tokens. `cluster` is what is
-resampled together: items of one story, document or topic are not independent. `seed` is that of the training,
-or UNTRAINED. Everything that a report says
-of scores, intervals and tests comes from this table, by `cdlm_lab.runs.evaluation.evaluate`.
+left out together: items of one story, document or topic are not independent. `seed` is that of the training,
+or UNTRAINED. Everything that a report says of scores, intervals and tests comes from this table, by
+`cdlm_lab.runs.evaluation.evaluate`.
 """
 
 from __future__ import annotations

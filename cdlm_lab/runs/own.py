@@ -9,18 +9,16 @@ systems, in a family of their own, so that the verdicts of the run stay as they 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from cdlm_lab.data.files import DataError, read_text
+from cdlm_lab.data.files import DataError, read_json_lines
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.evaluation import Evaluation, Planned, evaluate
-from cdlm_lab.runs.items import read_items
-from cdlm_lab.runs.report import items_file
+from cdlm_lab.runs.items import ITEMS_FILE, read_items
 from cdlm_lab.runs.runs import ExperimentRun
 
 Lines = Sequence[tuple[int, Mapping[str, Any]]]  # (line number, what it says)
@@ -41,7 +39,7 @@ def add_predictions(
     system of the run by the measures that the run plans to compare. Raises DataError, with file and line, if
     a line cannot be read, an item is missing, not known or given twice; ParameterError for a taken name.
     """
-    items = read_items(items_file(run.folder / "report.json"))
+    items = read_items(run.folder / ITEMS_FILE)
     if {*items["split"]} == {""}:
         split = ""
     items = items[items["split"] == split]
@@ -50,7 +48,7 @@ def add_predictions(
         raise ParameterError(f"split is {split!r}, on which this run measured nothing")
     if name in systems:
         raise ParameterError(f"name is {name!r}, which is a system of this run; choose another")
-    mine = run.items({(name, 0): {split: run.own_predictions(Path(file), [*lines_of(file)], split)}})
+    mine = run.items({(name, 0): {split: run.own_predictions(Path(file), lines_of(file), split)}})
     measures = dict.fromkeys(one.measure for one in run.planned) or [run.MEASURES[0].name]
     groups = [*mine["group"].unique()]
     planned = [
@@ -62,17 +60,9 @@ def add_predictions(
     return evaluate(pd.concat([items, mine]), run.MEASURES, planned)
 
 
-def lines_of(file: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, values) for each line that is not empty. Raises DataError: no JSON mapping."""
-    for number, line in enumerate(read_text(file).split("\n"), start=1):
-        if line.strip():
-            try:
-                values = json.loads(line)
-            except ValueError as error:
-                raise DataError(file, f"no JSON ({error})", "write a mapping a line", line=number) from None
-            if not isinstance(values, dict):
-                raise DataError(file, "no mapping", 'write {"item": ..., ...}', line=number)
-            yield number, values
+def lines_of(file: str | Path) -> list[tuple[int, Mapping[str, Any]]]:
+    """(line number, values) of each line that is not empty. Raises DataError: a line is no JSON object."""
+    return [(one.line, one.fields) for one in read_json_lines(Path(file))]
 
 
 def by_item(file: Path, lines: Lines, items: Sequence[str], *, field: str) -> dict[str, tuple[int, Any]]:

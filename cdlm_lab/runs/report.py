@@ -160,7 +160,7 @@ class Report:
     @property
     def items(self) -> pd.DataFrame:
         """The table of items (`cdlm_lab.runs.items`) from which the scores were made. Raises DataError if it
-        was not recorded, as for runs of before."""
+        was not recorded, as for runs of before; RunError if the report has no file."""
         if self.file is None:
             raise RunError("this report has no file, so its items are not known")
         return read_items(items_file(self.file))

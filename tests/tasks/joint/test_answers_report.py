@@ -177,7 +177,7 @@ def test_a_question_with_a_candidate_without_a_score_is_named(given, tmp_path: P
     file = tmp_path / "mine.jsonl"
     file.write_text("\n".join(map(json.dumps, [*LISTS[:2], LISTS[2] | {"scores": scores}])))
     with pytest.raises(DataError, match=r"mine\.jsonl:3: field scores: question .* has 3 candidates, each"):
-        given[0].own_predictions(file, [*lines_of(file)], "test")
+        given[0].own_predictions(file, lines_of(file), "test")
 
 
 def test_the_tables_of_scores(report: Report):

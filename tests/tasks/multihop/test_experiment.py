@@ -269,7 +269,7 @@ def test_an_answer_that_cannot_be_scored_is_named(answered, tmp_path: Path, chan
     lines = [{"item": one.id, "answer": "yes"} for one in QUESTIONS]
     file.write_text("\n".join(map(json.dumps, [lines[0] | change, *lines[1:]])))
     with pytest.raises(DataError, match=f"mine.jsonl:1: {message}"):
-        answered[0].own_predictions(file, [*lines_of(file)], "test")
+        answered[0].own_predictions(file, lines_of(file), "test")
 
 
 def test_scores_are_means_over_seeds_with_intervals_over_stories(by_hand: Report) -> None:
