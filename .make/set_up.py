@@ -33,7 +33,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = "minilm,pan,test,lab,cluster"
+EXTRAS = "minilm,pan,corefud,test,lab,cluster"
 STAMP = "set-up-done"
 LOG = "set-up.log"  # in the virtual environment
 LOG_LINES = 20  # of its end, shown after a failure
