@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from cdlm_lab.data.pairs import collected
-from cdlm_lab.data.reading import FORMATS, KIND, Corpus, open_records, read_records, splits_of, write_records
+from cdlm_lab.data.reading import FORMATS, KIND, open_records, read_records, splits_of, write_records
 from cdlm_lab.data.records import PassedOver
 
 
@@ -32,9 +32,8 @@ def convert_corpus(chosen: argparse.Namespace) -> int:
     """Write each split of a corpus as JSON lines of records; print how many, and what was passed over. The
     format is a task, whose formats are tried, or the name of one. Raises DataError if it is another."""
     task = next((one.task for one in FORMATS if one.name == chosen.form), chosen.form)
-    opened: Corpus = open_records(task, chosen.source)
-    if chosen.form not in (task, opened.format):
-        print(f"{chosen.source} is not {chosen.form}, but {opened.format}", file=sys.stderr)
+    if chosen.form != task and (form := open_records(task, chosen.source).format) != chosen.form:
+        print(f"{chosen.source} is not {chosen.form}, but {form}", file=sys.stderr)
         return 1
     out, lost = Path(chosen.made), PassedOver()
     out.mkdir(parents=True, exist_ok=True)

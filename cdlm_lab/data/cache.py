@@ -35,7 +35,7 @@ def fingerprint(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file)
     it cannot be read."""
     if os.fspath(name).startswith("hub:"):
         return os.fspath(name)
-    if os.fspath(name) == STORYWORLD:
+    if os.fspath(name) in (STORYWORLD, f"{STORYWORLD} mentions"):
         from cdlm_lab.data.storyworld.stories import GENERATOR_VERSION  # its word stock is large
 
         return f"generator {GENERATOR_VERSION}"

@@ -36,6 +36,7 @@ from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.rows import rows_by_split
 from cdlm_lab.data.splits import SPLIT_NAMES, dealt
+from cdlm_lab.data.tags import tagged_mentions
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 
@@ -167,11 +168,24 @@ def _remedy(task: str) -> str:
 def splits_of(task: str, corpus: str | Path, **options: Any) -> tuple[str, ...]:
     """The splits that can be read: those of the corpus and, as `read_records` divides it, train, validation
     and test where they are missing."""
+    task = "coreference" if _holds_mentions(task, corpus) else task
     found = open_records(task, corpus, **options).splits
     if "" in found:
         return ("train", "validation", "test")
     from_dev = task == "claims" and "validation" in found
     return tuple(dict.fromkeys([*(["train"] if from_dev else []), *found]))
+
+
+def _holds_mentions(task: str, corpus: str | Path) -> bool:
+    """Whether tags are asked for, of a corpus of coreference."""
+    if task != "tagging" or str(corpus).startswith("hub:") or not (path := files.home_path(corpus)).exists():
+        return False
+    if _in_files(task, path)[0]:
+        return False
+    if _in_files("coreference", path)[0]:
+        return True
+    rows = next(iter(rows_by_split(corpus).values()), None)
+    return bool(rows and (first := next(rows(), None)) and "mentions" in first.fields)
 
 
 def read_records(
@@ -182,8 +196,12 @@ def read_records(
     A corpus without splits is divided by groups (topics, pages, clusters; else records), a fifth for dev and
     a fifth for test; claims without train have a fifth of their dev groups as dev and the others as train.
     Groups are dealt by a hash of their names (`dealt`). `passed_over`: what was skipped is counted there.
-    Raises DataError if the corpus has no such split, or nothing in it.
+    The mentions of a coreference corpus are read as tags too, by `tagged_mentions`, from its files or native
+    rows. Raises DataError if the corpus has no such split, or nothing in it.
     """
+    if _holds_mentions(task, corpus):
+        marked = read_records("coreference", corpus, split, passed_over=passed_over)
+        return (tagged_mentions(one, passed_over) for one in marked)
     wanted, opened = SPLIT_NAMES.get(split, split), open_records(task, corpus, **options)
     found, shares = opened.splits, {"validation": HELD_OUT, "train": 1 - HELD_OUT}
     from_dev = task == "claims" and "train" not in found and "validation" in found

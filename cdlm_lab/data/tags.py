@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
-from cdlm_lab.data.records import Span, TaggedDocument, TaggedSentence
+from cdlm_lab.data.records import CoreferenceDocument, PassedOver, Span, TaggedDocument, TaggedSentence
 from cdlm_lab.data.words import sentence_starts, token_spans
 
 OUTSIDE = "O"
@@ -83,6 +83,36 @@ def tagged_text(name: str, text: str, names: Sequence[TagSpan] = ()) -> TaggedDo
     starts = [at for at in starts if not any(one.first < at < one.stop for one in kept)]
     each = (tagged_sentence(text, span, kept) for span in pairwise([*starts, len(text)]))
     return TaggedDocument(id=name, sentences=tuple(sentence for sentence in each if sentence.words))
+
+
+SHARED = "mention that shares words with another one, left out"
+
+
+def tagged_mentions(document: CoreferenceDocument, passed_over: PassedOver | None = None) -> TaggedDocument:
+    """The mentions of a document as tags, labelled by their kinds; sentences that are not validated are
+    context. A word has one tag: events go before entities, of one kind the longer mention before the shorter
+    one, then the earlier. Mentions that share words with one that goes before are counted in `passed_over`.
+    """
+    kept: dict[int, list[TagSpan]] = {number: [] for number in document.validated}
+    taken: set[int] = set()
+    order = sorted(document.mentions, key=lambda one: (one.kind != "event", one.tokens[0] - one.tokens[1]))
+    for one in order:
+        if taken.isdisjoint(words := range(*one.tokens)):
+            taken.update(words)
+            start = document.sentences[one.sentence][0]
+            place = {"first": one.tokens[0] - start, "stop": one.tokens[1] - start}
+            kept[one.sentence].append(TagSpan(label=one.kind, **place))
+        elif passed_over is not None:
+            passed_over.add(SHARED, f"token {one.tokens[0]} of {document.id}")
+    sentences = (
+        TaggedSentence(
+            words=document.tokens[start:end],
+            tags=tags_of(kept[number], end - start) if number in kept else None,
+            offsets=document.offsets[start:end],
+        )
+        for number, (start, end) in enumerate(document.sentences)
+    )
+    return TaggedDocument(id=document.id, sentences=tuple(sentences))
 
 
 def labels_of(documents: Iterable[TaggedDocument]) -> tuple[str, ...]:

@@ -16,8 +16,9 @@ from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.convert import tagged
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.reading import FORMATS, KIND, open_records, read_records
-from cdlm_lab.data.records import PassedOver
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, PassedOver
 from cdlm_lab.data.splits import SPLITS, dealt
+from cdlm_lab.data.tags import SHARED, spans_of, tagged_mentions
 
 OWN = {name: one for name, one in EXAMPLES.items() if one.form == one.task and one.task in KIND}
 PUBLISHED = {name: one for name, one in EXAMPLES.items() if one.form != one.task}
@@ -160,3 +161,45 @@ def test_the_real_ucdcr(real_data):
     documents = every("coreference", folder)
     kinds = [mention.kind for document in documents for mention in document.mentions]
     assert (len(documents), kinds.count("event"), kinds.count("entity")) == (210, 1777, 1952)
+
+
+# ---- the mentions of a coreference corpus as tags ----
+
+
+def mention(first: int, stop: int, kind: str = "event", sentence: int = 0) -> CoreferenceMention:
+    place = {"document": "a", "tokens": (first, stop), "sentence": sentence}
+    return CoreferenceMention(id=f"{kind} {first} {stop}", kind=kind, cluster="c", **place)
+
+
+def test_a_word_has_the_tag_of_the_event_then_of_the_longer_mention():
+    mentions = [mention(0, 3, "entity"), mention(1, 2), mention(3, 5, "entity"), mention(4, 5, "entity")]
+    document = CoreferenceDocument(
+        id="a",
+        topic="t",
+        subtopic="t",
+        tokens=("The", "burnt", "mill", "old", "Telk", "It", "fell"),
+        sentences=((0, 5), (5, 6), (6, 7)),
+        validated=(0, 2),
+        mentions=(*mentions, mention(6, 7, sentence=2)),
+    )
+    lost = PassedOver()
+    tags = [sentence.tags for sentence in tagged_mentions(document, lost).sentences]
+    assert tags == [("O", "B-event", "O", "B-entity", "I-entity"), None, ("B-event",)]
+    assert lost.count(SHARED) == 2
+
+
+@pytest.mark.parametrize(
+    "name",  # files in columns are read as columns of tags, and rows of `clusters` have no kinds
+    [n for n, one in EXAMPLES.items() if one.task == "coreference" and not n.startswith(("conll", "jsonl"))],
+)
+def test_mentions_of_every_coreference_corpus_are_read_as_tags(name, tmp_path):
+    folder = EXAMPLES[name].written(tmp_path)
+    lost = PassedOver()
+    tagged_documents = list(read_records("tagging", folder, "test", passed_over=lost))
+    documents = every("coreference", folder)
+    tags = [one.sentences[number].tags for one in tagged_documents for number in one.labelled]
+    spans = sum(len(spans_of(of_sentence)) for of_sentence in tags)
+    assert spans + lost.count(SHARED) == sum(len(one.mentions) for one in documents) > 0
+    assert [one.id for one in tagged_documents] == [one.id for one in documents]
+    assert main(["convert", "tagging", str(folder), str(tmp_path / "out")]) == 0
+    assert every("tagging", tmp_path / "out") == tagged_documents

@@ -28,8 +28,8 @@ from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import PassedOver, TaggedDocument
-from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags
-from cdlm_lab.data.tags import labels_of, spans_of
+from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, read_storyworld_topics
+from cdlm_lab.data.tags import SHARED, labels_of, spans_of, tagged_mentions
 from cdlm_lab.encoders.model_folder import is_model
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import TAG, f1_of, precision_and_recall, span_counts, word_counts
@@ -56,6 +56,7 @@ from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
 
 STORYWORLD = "storyworld"
+MENTIONS = "storyworld mentions"  # events and entities, in all reports
 SPLITS = ("train", "dev", "test")
 
 
@@ -115,8 +116,7 @@ class TaggedCorpus:
     """The documents of a corpus, by split."""
 
     documents: Mapping[str, tuple[TaggedDocument, ...]]
-    mended: Mapping[str, int] = field(default_factory=dict)  # `I-` tags that began a span, now read as `B-`
-    divided: Mapping[str, int] = field(default_factory=dict)  # sentences of a lone document, made documents
+    passed_over: Mapping[str, PassedOver] = field(default_factory=dict)  # what had to be changed or left out
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ class TaggedCorpus:
 def read_tagged(given: Settings) -> TaggedCorpus:
     """Documents of train, dev and test. Raises ParameterError for an unknown kind of corpus, or a split with
     fewer than two documents or without any span. Raises DataError for a file that cannot be read."""
-    documents, mended, divided = {}, {}, {}
+    documents, passed_over = {}, {}
     for split in SPLITS:
         lost = PassedOver()
         some = tuple(_documents(given, split, lost))
@@ -141,15 +141,18 @@ def read_tagged(given: Settings) -> TaggedCorpus:
             raise ParameterError(
                 f"corpus is {given.corpus!r}, whose {split} has no span; all labelled words have the tag O"
             )
-        documents[split], mended[split] = some, lost.count(STRAY)
-        divided[split] = lost.count(DIVIDED)
-    return TaggedCorpus(documents=documents, mended=mended, divided=divided)
+        documents[split], passed_over[split] = some, lost
+    return TaggedCorpus(documents=documents, passed_over=passed_over)
 
 
 def _documents(given: Settings, split: str, lost: PassedOver) -> Iterator[TaggedDocument]:
     most = given.train_documents if split == "train" else given.held_out_documents
     if given.corpus == STORYWORLD:
         yield from read_storyworld_tags(split, most or STORIES[split])
+        return
+    if given.corpus == MENTIONS:
+        for topic in read_storyworld_topics(split, most or STORIES[split]):
+            yield from (tagged_mentions(one, lost) for one in topic.documents)
         return
     every = list(read_records("tagging", given.corpus, split, passed_over=lost))
     if most:
@@ -459,10 +462,13 @@ def corpus_facts(run: TaggingRun) -> list[tuple[str, str]]:
             f"{len(documents):,} documents of {every:,} words; {words:,} of them labelled, in "
             f"{len(labelled):,} sentences with {spans:,} spans"
         )
-        if mended := run.corpus.mended.get(split):
+        lost = run.corpus.passed_over.get(split, PassedOver())
+        if mended := lost.count(STRAY):
             text += f"; {mended:,} tags I- that began a span were read as B-"
-        if run.corpus.divided.get(split):
+        if lost.count(DIVIDED):
             text += "; it was one document, so each sentence is read as one"
+        if shared := lost.count(SHARED):
+            text += f"; {shared:,} mentions that share words with another one were left out"
         rows.append((split, text))
     return [*rows, ("labels", ", ".join(run.corpus.labels))]
 

@@ -288,3 +288,9 @@ def test_folders_that_cannot_be_used(folder: Path) -> None:
     refused("and 0 or at least 2 as train_documents", train_documents=1)
     with pytest.raises(DataError, match="no such file or folder"):
         read_tagged(Settings(corpus=str(folder / "nowhere")))
+
+
+def test_mentions_of_storyworld() -> None:
+    corpus = read_tagged(Settings(corpus="storyworld mentions", train_documents=3, held_out_documents=3))
+    assert corpus.labels == ("entity", "event")
+    assert len(corpus.documents["train"]) > 3, "every report is a document"
