@@ -10,6 +10,9 @@ import json
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from cdlm_lab.parameters import (
 )
 from cdlm_lab.runs.opened import model_of_run
 from cdlm_lab.tasks.coreference.ask import CoreferenceModel, load_coreference
+from cdlm_lab.tasks.coreference.found import Finder
 from cdlm_lab.tasks.joint.answers import AnswerRun
 from cdlm_lab.tasks.joint.ask import AnswerModel, ClaimModel, load_answers, load_claims
 from cdlm_lab.tasks.joint.claims import VerificationRun
@@ -46,6 +50,7 @@ from cdlm_lab.training.trained import (
 )
 
 PRETRAINING, MADE_FILE = "pretraining", "made.json"
+MENTIONS = "ecb/mentions"  # the tagger that finds mentions where none are marked
 LONGEST, WINDOW = 512, 512  # of an encoder that is converted to a Longformer, unless it is shorter
 Model = Any  # `LanguageModel`, or the model of a task
 
@@ -89,7 +94,9 @@ def load(
                 f"{given} is a run of {kind!r}, which leaves no model; those that do: {known}"
             )
         try:
-            return TASK_RUNS[kind][1](given, run, system)
+            model = TASK_RUNS[kind][1](given, run, system)
+            finds = isinstance(model, CoreferenceModel)
+            return replace(model, open_finder=cache(mention_finder)) if finds else model
         except ParameterError as error:
             raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
     source = _checkpoint(given)
@@ -125,6 +132,22 @@ def _variant_of_checkpoint(source: str) -> str | None:
     return next((one.name for one in ships if one.resolve() == folder.resolve()), None)
 
 
+def mention_finder(name: str = "") -> Finder:
+    """What finds mentions in plain texts for coreference: a tagger of notebook 07, "" = `MENTIONS`. Raises
+    ParameterError if there is no such tagger."""
+    if not name and not _comes(MENTIONS):
+        remedy = "mark mentions with <m> and </m>, or give mentions, a function or a run of notebook 07"
+        raise ParameterError(f"no mention is marked, and {MENTIONS}, which finds them, is not here; {remedy}")
+    tagger = load(name or MENTIONS)
+    if not isinstance(tagger, TaggingModel):
+        raise ParameterError(f"mentions is {name!r}, a {type(tagger).__name__}; name a tagger of notebook 07")
+    return lambda text: [(one.start, one.end, one.label) for one in tagger.tag(text)]
+
+
+def _comes(name: str) -> bool:
+    return name in shipped_runs() or Path(name).is_dir()
+
+
 def kind_of_name(name: str) -> type[Any]:
     """The class of what `load` returns for a name, without loading. Raises CheckpointError: unknown name."""
     if (run := _run_of(name)) is None:
@@ -135,12 +158,13 @@ def kind_of_name(name: str) -> type[Any]:
 
 def made_of(name: str) -> list[str]:
     """The folders or names of all models on which what `load` returns for a name may depend: those of its
-    run, or of the run that this one opened, and the encoder whose vectors they read."""
+    run, or of the run that this one opened, the encoder whose vectors they read, and what finds mentions."""
     if (run := _run_of(name)) is None:
         return [_checkpoint(name)]
     parameters = trained_parameters(run)
     opened = parameters.get("trained") or parameters.get("matching_run") or run
-    folders = trained_run(opened).rglob(f"{MODEL_FOLDER}/{CONFIG_FILE}")
+    finds = [MENTIONS] if run_name(run) == "coreference" and _comes(MENTIONS) else []
+    folders = chain(*(trained_run(one).rglob(f"{MODEL_FOLDER}/{CONFIG_FILE}") for one in (opened, *finds)))
     reads = "model" if run_name(run) == TaggingRun.NAME else "sentence_encoder"
     frozen = trained_parameters(opened).get(reads) or parameters.get(reads)
     return [*(str(file.parent) for file in sorted(folders)), *filter(None, [frozen])]

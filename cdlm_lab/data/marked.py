@@ -14,9 +14,10 @@ before the next blank line. Everything else is text, including other angle brack
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from cdlm_lab.data.coreference import document_of_spans
@@ -129,15 +130,22 @@ def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs
     return _topic(source, documents, needs_marks=needs_marks)
 
 
-def marked_texts(texts: Mapping[str, str], *, kind: Kind, needs_marks: bool = True) -> Topic:
+def marked_texts(
+    texts: Mapping[str, str],
+    *,
+    kind: Kind,
+    needs_marks: bool = True,
+    found: Mapping[str, Collection[Span]] = MappingProxyType({}),
+) -> Topic:
     """Parse texts, given by name, into one topic, each as one document with mentions in <m> and </m>; a line
-    that looks like a heading is text. `needs_marks`: True = raise DataError if no mention is marked."""
+    that looks like a heading is text. `needs_marks`: True = raise DataError if no mention is marked. `found`:
+    of texts without marks, the mentions as spans of characters, none over a blank line."""
     check_choice("kind", kind, KINDS)
     documents = []
     for name, text in texts.items():
         lines = lines_of(text, source=name, remedy="write some, or leave the document out")
         begin = len(text) - len(text.removeprefix("\ufeff"))
-        documents.append(_document(name, Section(name, 1, lines, begin), kind))
+        documents.append(_document(name, Section(name, 1, lines, begin), kind, found.get(name, ())))
     return _topic("documents", documents, needs_marks=needs_marks)
 
 
@@ -198,7 +206,14 @@ def _whole_file(path: Path) -> Section:
     return Section(path.stem, 1, lines)
 
 
-def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDocument:
+def has_marks(text: str) -> bool:
+    """Whether a text has a mark of a mention, at its begin or end."""
+    return _MARK.search(text) is not None
+
+
+def _document(
+    source: str | Path, section: Section, kind: Kind, found: Collection[Span] = ()
+) -> CoreferenceDocument:
     tokens: list[str] = []
     offsets: list[Span] = []
     ends: list[int] = []  # end of each sentence, in tokens
@@ -208,6 +223,8 @@ def _document(source: str | Path, section: Section, kind: Kind) -> CoreferenceDo
         lines = list(group)
         if filled:
             text, places, marked = _without_marks(source, lines)
+            inside = (span for span in found if start <= span[0] < start + len(text))
+            marked += [(first - start, stop - start, lines[0][0]) for first, stop in inside]
             words = _add_paragraph(source, text, marked, len(tokens), ends, mentions)
             tokens += [visible_word(text[first:last]) for first, last in words]
             offsets += [(start + places[first], start + places[last - 1] + 1) for first, last in words]

@@ -50,7 +50,6 @@ def test_a_threshold_puts_all_together_or_none(coreference: CoreferenceModel) ->
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ({"a": "A fire."}, "no mention in any document; write <m> before"),
         ({"a": "A <m>fire</m>."}, "there is one mention only; mark at least two"),
         ({"a": "x\nA <m>fire."}, "a:2: field marks: <m> is not closed"),
     ],

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.marked import marked_texts, pasted_documents
+from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents
 from cdlm_lab.data.records import CoreferenceMention, Topic, characters
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.parameters import ParameterError
@@ -17,6 +17,7 @@ from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import model_of_run, settings_of_run
 from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.coreference.examples import group_mentions
+from cdlm_lab.tasks.coreference.found import Finder, found_spans
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Scorer, pair_examples, predict_groups
 from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters
 from cdlm_lab.training.trained import trained_threshold
@@ -26,7 +27,7 @@ from cdlm_lab.views.html import cut_in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A marked mention."""
+    """A mention that was marked or found."""
 
     document: str
     start: int  # of its first character in the document as given, marks included
@@ -67,6 +68,7 @@ class CoreferenceModel:
     threshold: float | None  # for merging clusters, chosen on dev; None = none was chosen
     scorer: Scorer = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
+    open_finder: Callable[[str], Finder] | None = field(default=None, repr=False)  # by name; "" = the default
     _scored: list[ScoredOwn] = field(default_factory=list, repr=False)  # the last one: at most one
 
     @property
@@ -77,13 +79,22 @@ class CoreferenceModel:
         return {"documents": documents, "threshold": 0.5 if self.threshold is None else self.threshold}
 
     def clusters(
-        self, documents: Mapping[str, str] | Sequence[Mapping[str, str]], *, threshold: float | None = None
+        self,
+        documents: Mapping[str, str] | Sequence[Mapping[str, str]],
+        *,
+        mentions: str | Finder | None = None,
+        threshold: float | None = None,
     ) -> Any:
-        """Cluster the mentions marked with `<m>` and `</m>` in documents, given by name: `Clusters`; for a
-        list, with the documents of one topic in each entry, `Answers`. Long documents are truncated to the
+        """Cluster the mentions in documents, given by name: `Clusters`; for a list, with the documents of one
+        topic in each entry, `Answers`. If any document of a topic has mentions marked with `<m>` and `</m>`,
+        these are the mentions; else they are found in the plain texts. Long documents are truncated to the
         text around each pair of mentions.
 
         Args:
+            mentions: what finds mentions: the name of a tagger of mentions or the folder of its run (notebook
+                07); None = the one that comes with the project; or a function from a text to (start, end) or
+                (start, end, label) of each mention in characters, such as, of spaCy,
+                `lambda text: [(t.idx, t.idx + len(t)) for t in nlp(text) if t.pos_ == "VERB"]`.
             threshold: the higher, the fewer mentions are merged; None = the one that was best on dev.
         """
         chosen = self.threshold if threshold is None else threshold
@@ -94,14 +105,20 @@ class CoreferenceModel:
         def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:  # the pairs of each are read in batches
             return [self._clusters(one, chosen) for one in topics]
 
-        return asked(self._read, answer, documents=documents)
+        return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
-    def _read(self, documents: Mapping[str, str]) -> OwnTopic:
-        texts = texts_of(documents)
-        topic = marked_texts(texts, kind=self.kind)
-        if sum(len(one.mentions) for one in topic.documents) < 2:
+    def _read(self, documents: Mapping[str, str], mentions: str | Finder | None) -> OwnTopic:
+        texts, found = texts_of(documents), {}
+        opened = mentions if callable(mentions) else None
+        if not any(map(has_marks, texts.values())) and (opened or self.open_finder):
+            finder = opened or self.open_finder(mentions or "")  # type: ignore[misc]
+            with bars_after(PATIENCE):
+                found = {n: found_spans(finder, text, kind=self.kind, source=n) for n, text in texts.items()}
+        topic = marked_texts(texts, kind=self.kind, found=found, needs_marks=not found)
+        if (count := sum(len(one.mentions) for one in topic.documents)) < 2:
             remedy = "mark at least two with <m> and </m>"
-            raise DataError("documents", "there is one mention only", remedy, field="marks")
+            what = f"{count} {self.kind} mentions were found" if found else "there is one mention only"
+            raise DataError("documents", what, remedy, field="marks")
         return OwnTopic(texts, topic)
 
     def _clusters(self, own: OwnTopic, threshold: float) -> Clusters:
