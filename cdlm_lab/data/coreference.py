@@ -65,6 +65,18 @@ def document_of_spans(
     )
 
 
+def kind_of_tag(tag: str) -> Kind:
+    """The kind of a mention by the finer kind that a corpus gives: ACTION_OCCURRENCE, event."""
+    return "event" if tag.upper().startswith(("ACT", "NEG_ACT", "EVENT")) else "entity"
+
+
+def kinds_told(tags: Collection[str], kind: Kind | None) -> dict[str, Kind]:
+    """Tag -> kind of its mentions: what the tags say if one of them is of events or is "entity"; else all
+    mentions are of the `kind` that is wanted, None = entities."""
+    told = "entity" in tags or any(kind_of_tag(tag) == "event" for tag in tags)
+    return {tag: kind_of_tag(tag) if told else kind or "entity" for tag in tags}
+
+
 def topics_by_name(documents: Collection[str], *, otherwise: str) -> dict[str, str]:
     """Document -> topic: the part of its name up to the first "_" ("36" of 36_1ecb), provided that at least
     two documents share one; else `otherwise` for all."""

@@ -168,6 +168,17 @@ def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = T
     return _topic(path, documents, needs_marks=needs_marks)
 
 
+def unmarked(text: str) -> tuple[str, list[int]]:
+    """A text without its marks, and for each character as given its place in that."""
+    pieces = _MARK.split(text)  # every second one is a mark
+    places: list[int] = []
+    plain = 0
+    for number, piece in enumerate(pieces):
+        places += [plain] * len(piece) if number % 2 else range(plain, plain + len(piece))
+        plain += 0 if number % 2 else len(piece)
+    return "".join(pieces[::2]), places
+
+
 def nearly_a_mark(documents: Iterable[CoreferenceDocument]) -> str:
     """The first piece of text that resembles a mark but is none, as `< m>` or `[m]`; "" if there is none."""
     match = _NEARLY_A_MARK.search("".join("".join(document.tokens) for document in documents))

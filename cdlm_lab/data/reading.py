@@ -26,10 +26,12 @@ from cdlm_lab.data.convert import (
     conll,
     coreference_json,
     coreference_rows,
+    corefud,
     ecb_plus,
     hotpotqa,
     pair_csv,
     scisumm,
+    spans,
     tagged,
 )
 from cdlm_lab.data.files import DataError
@@ -78,8 +80,10 @@ FORMATS = (
     Format("ecb_plus", "coreference", ecb_plus.read_ecb_plus, files=ecb_plus.coreference_files),
     Format("cattan", "coreference", coreference_json.read_json, files=coreference_json.json_files),
     Format("conll", "coreference", conll.read_conll, files=conll.conll_files),
+    Format("corefud", "coreference", corefud.read_corefud, files=corefud.corefud_files),
     Format("ucdcr", "coreference", coreference_rows.read_ucdcr, files=coreference_rows.ucdcr_files),
     Format("jsonlines", "coreference", coreference_rows.read_jsonlines, known=coreference_rows.is_jsonlines),
+    Format("linked_spans", "coreference", spans.read_linked_spans, files=spans.span_files),
     Format("benchmark", "pairs", pair_csv.read_benchmark, files=pair_csv.csv_files),
     Format("scisumm", "collection", scisumm.read_scisumm, files=scisumm.collection_files),
     Format("hotpotqa", "questions", hotpotqa.read_rows, known=_has("question", "context")),
@@ -92,7 +96,9 @@ FORMATS = (
     Format("wikiqa", "candidates", native.read_candidate_table, known=_has("QuestionID", "SentenceID")),
     Format("table", "candidates", native.read_candidate_table, known=candidates.is_table),
     Format("tagged", "tagging", tagged.read_files, files=tagged.tagged_files),
+    Format("spans", "tagging", spans.read_spans, files=spans.span_files),
 )
+ALONE = ("conll", "corefud", "spans", "linked_spans")  # formats of files that may be given alone
 _FOLDERS = {
     "claims": claims.files_by_set,
     "collection": pairs.collection_rows,
@@ -138,7 +144,7 @@ def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
 def _in_files(task: str, path: Path) -> tuple[Format | None, dict[str, Any]]:
     """The format of several files that a path has, and what that finds; None if it has none."""
     for form in (one for one in FORMATS if one.task == task and one.files):
-        if (path.is_dir() or form.name == "conll") and (found := form.files(path)):
+        if (path.is_dir() or form.name in ALONE) and (found := form.files(path)):
             return form, found
     return None, {}
 

@@ -27,6 +27,8 @@ COUNTS = {
     "benchmark": 3,
     "cattan": 2,
     "jsonlines": 2,
+    "spans": 4,
+    "linked_spans": 4,
     "fever": 2,
     "fm2": 2,
     "fever_symmetric": 2,
@@ -189,8 +191,12 @@ def test_a_word_has_the_tag_of_the_event_then_of_the_longer_mention():
 
 
 @pytest.mark.parametrize(
-    "name",  # files in columns are read as columns of tags, and rows of `clusters` have no kinds
-    [n for n, one in EXAMPLES.items() if one.task == "coreference" and not n.startswith(("conll", "jsonl"))],
+    "name",  # columns and spans are read as those of tags, and rows of `clusters` have no kinds
+    [
+        name
+        for name, one in EXAMPLES.items()
+        if one.task == "coreference" and not name.startswith(("conll", "jsonl", "linked"))
+    ],
 )
 def test_mentions_of_every_coreference_corpus_are_read_as_tags(name, tmp_path):
     folder = EXAMPLES[name].written(tmp_path)

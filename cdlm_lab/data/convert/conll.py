@@ -40,17 +40,18 @@ def write_conll(
     by_id = {document.id: document for document in documents}
     if len(by_id) < len(documents) or not documents:
         raise ValueError("two documents of one id, or none at all; give each topic once")
-    named = _by_document(clusters, by_id)
+    named = members_by_document(clusters, by_id)
     numbers: dict[str, int] = {}
     rows = [row for one in documents for row in _rows(one, named.get(one.id, []), numbers)]
     with files.replaced_file(Path(path)) as file:
         file.writelines(["#begin document (corpus); part 000\n", *rows, "#end document\n"])
 
 
-def _by_document(
+def members_by_document(
     clusters: Mapping[str, Iterable[CoreferenceMention]], documents: Mapping[str, CoreferenceDocument]
 ) -> dict[str, list[tuple[CoreferenceMention, str]]]:
-    """Document -> its (mention, name of cluster), by start and, for equal starts, longest first."""
+    """Document -> its (mention, name of cluster), by start and, for equal starts, longest first. Raises
+    ValueError for mentions that do not fit the documents, or that brackets cannot tell apart."""
     members: dict[str, list[tuple[CoreferenceMention, str]]] = {}
     places: dict[str, str] = {}
     for name, mentions in clusters.items():
@@ -80,7 +81,7 @@ def _check_nesting(named: Iterable[tuple[CoreferenceMention, str]]) -> None:
             if outer.tokens == mention.tokens or outer.tokens[1] < mention.tokens[1]:
                 what = "stand in the same place" if outer.tokens == mention.tokens else "cross each other"
                 both = f"{outer.name} and {mention.id} of cluster {name}"
-                raise ValueError(f"{both} {what}; CoNLL cannot say so")
+                raise ValueError(f"{both} {what}; CoNLL and CorefUD cannot say so")
         still_open.append(mention)
 
 
@@ -97,16 +98,17 @@ def _rows(
         starts.setdefault(start, []).append(f"({number})" if single else f"({number}")
         if not single:
             ends.setdefault(end - 1, []).insert(0, f"{number})")
-    head = f"{_plain(document.id, 'document')}\t{_plain(document.subtopic, 'sub-topic')}"
+    head = f"{plain_cell(document.id, 'document')}\t{plain_cell(document.subtopic, 'sub-topic')}"
     for start, end in document.sentences:
         for position in range(start, end):
             pieces = starts.get(position, []) + ends.get(position, [])
-            word = _plain(document.tokens[position], f"token {position} of document {document.id}")
+            word = plain_cell(document.tokens[position], f"token {position} of document {document.id}")
             yield f"{head}\t{position - start}\t{word}\t{'|'.join(pieces) or '-'}\n"
         yield "\n"
 
 
-def _plain(text: str, what: str) -> str:
+def plain_cell(text: str, what: str) -> str:
+    """The text, which can stand in a cell of a file in columns. Raises ValueError if it cannot."""
     if not text or set(text) & set("\t\r\n") or (what == "document" and text.startswith("#")):
         raise ValueError(f"{what} {text!r} cannot stand in a CoNLL file: empty, a tab, a line break or a #")
     return text
@@ -130,13 +132,13 @@ _ROW = "write document, part, number, word and mentions, or number, word and men
 _NO_MENTION = 'write them in the last column, as (1), (1 and 1); "-" is none'
 
 
-def conll_files(corpus: Path) -> dict[str, Found]:
-    """Split -> its name and its CoNLL files, which end in `.conll` or `_conll`; folders or names tell the
+def conll_files(corpus: Path, endings: tuple[str, ...] = (".conll", "_conll")) -> dict[str, Found]:
+    """Split -> its name and its CoNLL files, which have one of these endings; folders or names tell the
     split ("val/topic_3.conll", "dev_events_topic_level.conll"). A file given alone is of no split. {} without
     such files."""
     by_split: dict[str, list[Path]] = {}
     for path in [corpus] if corpus.is_file() else sorted(corpus.rglob("*conll*")):
-        whole = path.is_file() and files.plain_name(path).endswith((".conll", "_conll"))
+        whole = path.is_file() and files.plain_name(path).endswith(endings)
         if whole and (path == corpus or not files.is_hidden(path, corpus)):
             by_split.setdefault("" if path == corpus else split_of(path, corpus), []).append(path)
     names = {"": "all", "validation": "dev"}

@@ -10,13 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from cdlm_lab.data.coreference import document_of_spans
+from cdlm_lab.data.coreference import document_of_spans, kind_of_tag
 from cdlm_lab.data.files import DataError, Fields, FilledText, JsonRecord, Name, Text, entries
 from cdlm_lab.data.records import CoreferenceDocument, Kind, PassedOver, TokenSpan
 from cdlm_lab.data.rows import rows_of
 from cdlm_lab.data.splits import SPLIT_NAMES
-
-_EVENTS = ("ACT", "NEG_ACT", "EVENT")  # how the types of events begin
 
 
 def _numbers(value: object) -> object:
@@ -115,7 +113,7 @@ def read_ucdcr(
         topic, subtopic, name = ([*key.split("/"), "", ""])[:3]
         given: list[tuple[str, TokenSpan, Kind, str]] = []
         for one in of_document.get(key, []):
-            name, of = one.name, _kind_of(one.kind)
+            name, of = one.name, kind_of_tag(one.kind)
             at = [places.get((one.sent_id, token), -1) for token in one.tokens]
             if not at or min(at) < 0:
                 passed_over.add("mention of words that are not there", f"{mentions}: {one.mention_id}")
@@ -123,10 +121,6 @@ def read_ucdcr(
                 given.append((one.mention_id, (min(at), max(at) + 1), of, one.chain))
         words = [row.token.strip() or "_" for row in rows]
         yield _document(documents, 1, given, name, topic, words, [*starts, len(rows)], subtopic=subtopic)
-
-
-def _kind_of(tag: str) -> Kind:
-    return "event" if tag.startswith(_EVENTS) else "entity"
 
 
 def _of_split(path: Path, split: str) -> Iterator[JsonRecord[Any]]:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cdlm_lab.data.convert.written import save_clusters
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents
 from cdlm_lab.data.records import CoreferenceMention, Topic, characters
@@ -40,6 +41,16 @@ class Clusters(Pictured[tuple[Mention, ...]]):
     """Clusters of coreferring mentions, singletons included."""
 
     threshold: float
+    topic: Topic = field(repr=False, compare=False)
+    members: tuple[tuple[CoreferenceMention, ...], ...] = field(repr=False, compare=False)
+    texts: Mapping[str, str] = field(repr=False, compare=False)  # as given
+
+    def save(self, path: str | Path) -> None:
+        """Write the documents and clusters as `.conll`, `.conllu` (CorefUD), or as rows in `.jsonl` or
+        `.json` with their texts, without marks, and the characters of each mention. Notebook 03 reads each of
+        them; see `save_clusters` for what it raises."""
+        named = {str(number): cluster for number, cluster in enumerate(self.members)}
+        save_clusters(path, [self.topic], named, texts=self.texts)
 
     def heading(self) -> str:
         """How many clusters there are, and the threshold."""
@@ -131,10 +142,14 @@ class CoreferenceModel:
             start, end = characters(document.offsets, *one.tokens)
             return Mention(document=one.document, start=start, end=end, text=document.text_of(one))
 
+        members = tuple(map(tuple, scored.prediction.clusters(threshold)))
         shown = shown_clusters([own.topic], scored.prediction, threshold, gold=False)
         return Clusters(
-            parts=tuple(tuple(map(mention, cluster)) for cluster in scored.prediction.clusters(threshold)),
+            parts=tuple(tuple(map(mention, cluster)) for cluster in members),
             threshold=threshold,
+            topic=own.topic,
+            members=members,
+            texts=own.texts,
             picture=partial(clusters_html, shown),
             foreign=foreign_to(self.profile, self.name, own.texts.values()),
             cut=warn_of_cut(scored.cut),

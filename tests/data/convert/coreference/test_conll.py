@@ -142,7 +142,7 @@ SHORT = CoreferenceDocument(
     id="a", topic="36", subtopic="x", tokens=("Rain",), sentences=((0, 1),), validated=()
 )
 BROKEN = "cannot stand in a CoNLL file: empty, a tab, a line break or a #"
-CANNOT = "CoNLL cannot say so"
+CANNOT = "CoNLL and CorefUD cannot say so"
 ONCE = "two documents of one id, or none at all; give each topic once"
 
 
