@@ -255,6 +255,6 @@ TASK_RUNS: dict[str, tuple[type[Any], Callable[[str, str, str], Model]]] = {
     VerificationRun.NAME: (ClaimModel, load_claims),
 }
 TASK_CLASSES = {
-    *("PairScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel", "PooledPairs"),
-    *("DocumentMatcher", "FineTunedMatcher", "PairClassifier"),
+    *("PairScorer", "OneReadingScorer", "DynamicTagger", "StaticTagger", "QuestionAnswerer", "JointModel"),
+    *("PooledPairs", "DocumentMatcher", "FineTunedMatcher", "PairClassifier"),
 }

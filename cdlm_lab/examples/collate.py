@@ -13,6 +13,7 @@ from cdlm_lab.examples.masking import NOT_MASKED
 
 # Padding values of the other keys of an example.
 _FILL = {"labels": NOT_MASKED, "global_attention_mask": 0, "cross_document": False, "mention_mask": False}
+_FILL |= {"pair_mask": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,9 @@ class Collate:
         ... }
         True
 
-    Pairs of mentions have one label for all of the sequence, and a mask for each of the two, `[[0, 1, 0], [0,
-    0, 1]]`.
+    Pairs of mentions have one label for all of the sequence, and a mask for each of the two, `[[0, 1, 0],
+    [0, 0, 1]]`; readings of many mentions have a mask for each, and in `pair_mask` and `labels` a row and a
+    column.
     """
 
     pad_token_id: int  # pads `input_ids`; labels are padded with -100, masks with 0 or False
@@ -40,9 +42,9 @@ class Collate:
 
     def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
         """Pad and stack `input_ids` (seq,) and any of `labels`, (seq,) per token or () per sequence,
-        `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq). `attention_mask` is
-        1 for a token, 0 for padding. Integers become int64, fractional labels float32, the last two keys
-        bool."""
+        `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq), or (mentions, seq)
+        with `pair_mask` and `labels` (mentions, mentions). `attention_mask` is 1 for a token, 0 for padding.
+        Integers become int64, fractional labels float32, other masks bool."""
         check_keys(examples, needed={"input_ids"}, optional=_FILL)
         _check_lengths(examples)
         fill = _FILL | {"input_ids": self.pad_token_id}
@@ -74,10 +76,11 @@ def _check_lengths(examples: Sequence[Mapping[str, np.ndarray]]) -> None:
     of_sequences = "labels" in examples[0] and np.ndim(examples[0]["labels"]) == 0
     for number, example in enumerate(examples):
         length = len(example["input_ids"])
+        mentions = len(example["pair_mask"]) if "pair_mask" in example else 2
+        of_pairs = (mentions, mentions) if "pair_mask" in example else () if of_sequences else (length,)
+        shapes = {"mention_mask": (mentions, length), "pair_mask": of_pairs, "labels": of_pairs}
         for key, values in example.items():
-            expected = (2, length) if key == "mention_mask" else (length,)
-            if key == "labels" and of_sequences:
-                expected = ()
+            expected = shapes.get(key, (length,))
             if np.shape(values) != expected:
                 what = f"examples[{number}][{key!r}] has shape {np.shape(values)}"
                 raise ValueError(f"{what}, but there are {length} input_ids; it must be {expected}")

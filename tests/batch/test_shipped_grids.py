@@ -133,6 +133,8 @@ BY_HAND = {
     "scisumm_minilm_first/matching.json",
     "scisumm_minilm_first/alignment.json",
     "ecb_plus_minilm/attention_by_common_words.json",
+    "ecb_plus_minilm/event_all_documents.json",
+    "ecb_plus_minilm/entity_all_documents.json",
     "hotpotqa_minilm/questions_last_pass.json",
 }
 # What runs that were recorded before these were parameters had; the grids have today's values.

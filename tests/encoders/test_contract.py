@@ -32,10 +32,12 @@ FLOAT32 = ("loss", *LOGITS, "shares", "weights")
 WITH_HEADS = [name for name, case in CASES.items() if case.plain]
 QUERY = "longformer.encoder.layer.0.attention.self.query.weight"
 NOT_EXACT = [name for name, case in CASES.items() if not case.exact]
-MARKS = {"pair scorer": (MENTION_START, MENTION_END), "question answerer": QUESTION_MARKS}
+MARKS = {"pair scorer": (MENTION_START, MENTION_END), "one-reading scorer": (MENTION_START, MENTION_END)}
+MARKS |= {"question answerer": QUESTION_MARKS}
 READ_GLOBALS = [
     ("pair classifier", [0], "the first token must be global: set it to 1 in global_attention_mask$"),
-    ("pair scorer", [0, 15], r"\[CLS\] and the tokens of both mentions must be global"),
+    ("pair scorer", [0, 15], r"\[CLS\] and the tokens of all mentions must be global"),
+    ("one-reading scorer", [0, 10], r"\[CLS\] and the tokens of all mentions must be global"),
     (
         "question answerer",
         [0, PARAGRAPHS[2][1], SENTENCES[2][3]],

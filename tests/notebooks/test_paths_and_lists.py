@@ -18,10 +18,8 @@ OTHERS = {
     "kind", "context", "topic_level", "select_by", "unrelated", "reading", "seen", "kinds",
     "support", "context_encoder", "schedule",
     "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates",
-    "chains"
+    "chains", "scorer"
 }  # fmt: skip
-# Parameters that are given together, or not at all.
-WITH = {"sentences_run": {"first_by_sentences": 0.01}}
 
 
 def cells_of(notebook: Path) -> list[str]:
@@ -67,9 +65,8 @@ def test_a_path_may_begin_with_the_home_folder_and_is_no_address(
     monkeypatch.chdir(FOLDER.parent)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DATA", str(tmp_path / "data"))
-    beside = WITH.get(name, {})
     for written, meant in (("~/x/a", "x/a"), ("$DATA/a", "data/a"), ("${DATA}/a", "data/a")):
-        assert getattr(settings_with(notebook, **{name: written}, **beside), name) == str(tmp_path / meant)
+        assert getattr(settings_with(notebook, **{name: written}), name) == str(tmp_path / meant)
     for address in ("s3://bucket/x", "hf://allenai/x", "https://host/x", "file:///x"):
         with pytest.raises(
             ParameterError, match=rf"^{name} is '{address}', an address; .*: copy or "

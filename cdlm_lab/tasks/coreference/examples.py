@@ -19,10 +19,11 @@ Choices where the paper is silent:
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -83,13 +84,13 @@ class PairSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Passage:
+class Passage:
     """Ids (tokens,) of one document's context, and the spans of the mentions in it, by mention number."""
 
     ids: np.ndarray
     spans: dict[int, TokenSpan]
 
-    def cut(self, pieces: Sequence[TokenSpan]) -> _Passage:
+    def cut(self, pieces: Sequence[TokenSpan]) -> Passage:
         """Keep only these pieces, joined; each mention must lie within one of them."""
         spans, length = {}, 0
         for start, end in pieces:
@@ -97,7 +98,7 @@ class _Passage:
                 if start <= first and last <= end:
                     spans[number] = (first - start + length, last - start + length)
             length += end - start
-        return _Passage(ids=np.concatenate([self.ids[start:end] for start, end in pieces]), spans=spans)
+        return Passage(ids=np.concatenate([self.ids[start:end] for start, end in pieces]), spans=spans)
 
     @property
     def in_mentions(self) -> int:
@@ -105,7 +106,7 @@ class _Passage:
         return len(set().union(*(range(*span) for span in self.spans.values())))
 
 
-def _pieces(passages: Sequence[_Passage], room: int) -> list[list[TokenSpan]]:
+def _pieces(passages: Sequence[Passage], room: int) -> list[list[TokenSpan]]:
     """The spans of each passage to keep, `room` tokens in total if there are that many."""
     borders = [(0, len(passage.ids)) for passage in passages]
     if len(passages) == 2:
@@ -134,8 +135,8 @@ def _windows(spans: Sequence[TokenSpan], borders: Sequence[TokenSpan], room: int
     return windows
 
 
-def _marked(
-    passage: _Passage, *, special: SpecialTokens, marks: MentionMarks
+def marked(
+    passage: Passage, *, special: SpecialTokens, marks: MentionMarks
 ) -> tuple[np.ndarray, dict[int, list[int]]]:
     """Ids (tokens,) of a passage with separators and mention marks, and where each mention's tokens are."""
     starts, ends = zip(*passage.spans.values(), strict=True)
@@ -146,8 +147,9 @@ def _marked(
         parts += [passage.ids[written:place], [mark]]
         written = place
     ids = np.concatenate([*parts, passage.ids[written:], [special.end]])
+    at = [place for place, *_ in signs]
     places = {
-        number: [1 + token + sum(place <= token for place, *_ in signs) for token in range(*span)]
+        number: [1 + token + bisect_right(at, token) for token in range(*span)]
         for number, span in passage.spans.items()
     }
     return ids, places
@@ -161,6 +163,8 @@ class MentionPairExamples:
     `mention_mask` bool (2, seq), True = token of mention i, and, if there are labels, `labels` float32 (), 1
     = corefer. The document of the first mention comes first; one document with both keeps its order.
     """
+
+    UNIT: ClassVar[str] = "pair"
 
     mentions: Sequence[CoreferenceMention]  # the mentions that `pairs` refers to by index
     pairs: np.ndarray  # int (pairs, 2); the first of a pair is mention 0 of its sequence
@@ -193,11 +197,15 @@ class MentionPairExamples:
         labels = None if self.labels is None else self.labels[order]
         return replace(self, pairs=self.pairs[order], labels=labels)
 
+    def without_labels(self) -> MentionPairExamples:
+        """The same pairs without labels."""
+        return replace(self, labels=None)
+
     def describe(self, index: int) -> PairSequence:
         """The sequence of one pair, with what was cut from it."""
         passages, room = self._passages(index)
         kept = [passage.cut(spans) for passage, spans in zip(passages, _pieces(passages, room), strict=True)]
-        written = [_marked(passage, special=self.special, marks=self.marks) for passage in kept]
+        written = [marked(passage, special=self.special, marks=self.marks) for passage in kept]
         parts = [[self.special.cls], *(ids for ids, _ in written), [self.special.sep]]
         input_ids = np.concatenate(parts).astype(np.int64)
         mention_mask = np.zeros((2, len(input_ids)), dtype=bool)
@@ -232,12 +240,21 @@ class MentionPairExamples:
         """Number of tokens of a pair's sequence, for batches of similar lengths."""
         return self.size_of(index).length
 
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs, one in each sequence."""
+        return len(self)
+
+    def pairs_of(self, index: int) -> np.ndarray:
+        """The numbers of a sequence's pairs, which is only its own."""
+        return np.array([index])
+
     def pair(self, index: int) -> tuple[CoreferenceMention, CoreferenceMention]:
         """The two mentions of a pair."""
         first, second = self.pairs[checked_index(index, len(self), "pair")]
         return self.mentions[first], self.mentions[second]
 
-    def _passages(self, index: int) -> tuple[list[_Passage], int]:
+    def _passages(self, index: int) -> tuple[list[Passage], int]:
         """One passage if both mentions are in one document, else two; and the room for text in tokens."""
         mentions = self.pair(index)
         passages = []
@@ -249,7 +266,7 @@ class MentionPairExamples:
             for mention in here.values():
                 records.check_mention(mention, encoded.document)
             spans = {number: encoded.subwords(mention.tokens) for number, mention in here.items()}
-            passage = _Passage(ids=encoded.input_ids, spans=spans)
+            passage = Passage(ids=encoded.input_ids, spans=spans)
             if self.context == "sentences":
                 numbers = sorted({mention.sentence for mention in here.values()})
                 passage = passage.cut([encoded.subwords(encoded.document.sentences[n]) for n in numbers])

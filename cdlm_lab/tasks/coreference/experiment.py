@@ -10,9 +10,10 @@ CoNLL F1 on dev is kept (`select_by="loss"`: lowest loss on a sample of dev pair
 training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
 they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
 
-`first_by_sentences` is in no paper: whole documents are read only for pairs whose score by sentences alone is
-high enough that at most this fraction of the coreferring dev pairs score lower. The other pairs keep their
-score by sentences (of `sentences_run` if given): a 0 would weigh more in average linkage than what was read.
+The scorer `one-reading` is in no paper: it reads two documents once for all pairs of their mentions. With
+`first_run`, a run of it on the same mentions, the paper's scorer reads only the pairs in doubt there: those
+whose score lies between the thresholds below and above which at most a fraction `first_wrong` of the
+coreferring dev pairs would be decided wrongly. The other pairs keep their first score.
 """
 
 from __future__ import annotations
@@ -59,19 +60,19 @@ from cdlm_lab.tasks.coreference.evaluation import (
 )
 from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, corefer, pairs_within
 from cdlm_lab.tasks.coreference.metrics import score
-from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
+from cdlm_lab.tasks.coreference.model import OneReadingScorer, PairScorer, ScorerName, load_pair_scorer
+from cdlm_lab.tasks.coreference.readings import ReadingExamples
 from cdlm_lab.tasks.coreference.scoring import (
-    SENTENCES_AT_ONCE,
+    Examples,
     FirstScores,
     GroupPrediction,
     Predictions,
     Scorer,
+    in_doubt,
     key_of,
     pair_examples,
-    passing_threshold,
     predict_groups,
     response_at,
-    scored,
 )
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
@@ -86,6 +87,7 @@ CONLL_F1 = "conll/f1"
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
 # Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
+HEAD_RATE = 10.0  # of the MLP of `one-reading`, which is new, times the rate of its encoder
 
 
 @settings
@@ -97,6 +99,7 @@ class Settings:
     corpus: str = "storyworld"
     kind: Kind = "event"
     model: str = "storyworld/cdlm"
+    scorer: ScorerName = "pairwise"
     context: Literal["documents", "sentences"] = "documents"
     chains: Chains = "auto"
     topic_level: Literal["auto", "topic", "subtopic", "predicted"] = "auto"
@@ -121,9 +124,10 @@ class Settings:
     select_by: Literal["conll", "loss"] = "conll"
     parallel: str = ""
     workers: Workers = "auto"
-    both_orders: bool = False
-    first_by_sentences: float = Field(default=0.0, ge=0, lt=1)
-    sentences_run: str = ""
+    hide_mentions: float = Field(default=0.0, ge=0, le=1)
+    coreferring_weight: float = Field(default=1.0, gt=0)
+    first_run: str = ""
+    first_wrong: float = Field(default=0.02, ge=0, lt=1)
     singletons: bool = True
     compare_with: str = ""
     seed: int = 0
@@ -133,13 +137,11 @@ class Settings:
             raise ParameterError(
                 f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"
             )
-        if self.first_by_sentences and self.context == "sentences":
+        if self.first_run and self.scorer != "pairwise":
             raise ParameterError(
-                f"first_by_sentences is {self.first_by_sentences}, but context is 'sentences', which needs "
-                "no second reading; write 0, or context 'documents'"
+                f"first_run is given but scorer is {self.scorer!r}; only the pairwise one reads again what a "
+                "run of one-reading leaves in doubt"
             )
-        if self.sentences_run and not self.first_by_sentences:
-            raise ParameterError("sentences_run is given but first_by_sentences is 0; write 0.01, say")
 
 
 # ---- before anything is trained ----
@@ -150,7 +152,7 @@ class CoreferenceRun(ModelRun, Scorer):
     """A coreference run: the corpus, the scorer and its pairs; mappings are by split."""
 
     NAME: ClassVar[str] = "coreference"
-    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "context", "max_length", "window")
+    SHAPES: ClassVar[tuple[str, ...]] = ("kind", "scorer", "context", "max_length", "window")
     MEASURES: ClassVar[tuple[Measure, ...]] = measures()
 
     settings: Settings
@@ -158,9 +160,9 @@ class CoreferenceRun(ModelRun, Scorer):
     groups: Mapping[str, list[MentionGroup]]  # mentions among which coreference is searched
     level: Mapping[str, str]  # how the groups were made, in words
     passed_over: Mapping[str, PassedOver]  # parts of the corpus that could not be used
-    examples: Mapping[str, MentionPairExamples]  # every pair of each group
-    train_examples: MentionPairExamples  # of all epochs; the pairs of a batch have similar lengths
-    dev_examples: MentionPairExamples  # pairs for the validation loss
+    examples: Mapping[str, Examples]  # every pair of each group
+    train_examples: Examples  # of all epochs; those of a batch have similar lengths
+    dev_examples: Examples  # for the validation loss
     config: TrainingConfig
 
     def records(self, split: str) -> list[Topic]:
@@ -182,17 +184,12 @@ class CoreferenceRun(ModelRun, Scorer):
         examples = {
             split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS
         }
-        drawn = _drawn_pairs(settings, groups["train"], settings.epochs, most=settings.train_pairs or None)
-        watched = min(DEV_PAIRS, max(LEAST_DEV_PAIRS, len(drawn["pairs"]) // 4))
-        for split in ("dev", "test"):
-            _check_room(examples[split], groups[split])
-        train_examples = replace(examples["train"], **drawn)
-        dev_examples = replace(examples["dev"], **_drawn_pairs(settings, groups["dev"], 1, most=watched))
-        longest_first = np.argsort(_lengths_of(dev_examples), kind="stable")[::-1]  # needs little padding
+        train_examples, dev_examples = _drawn(settings, examples, groups)
         passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
         passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
+        if settings.scorer == "one-reading":
+            passes["learning_rate_factors"] = (("scorer", HEAD_RATE),)
         config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
-        order = like_lengths_together(_lengths_of(train_examples), config.batch_size)
         return cls(
             **vars(loaded),
             topics=topics,
@@ -200,8 +197,8 @@ class CoreferenceRun(ModelRun, Scorer):
             level={split: level for split, (level, _) in searched.items()},
             passed_over=passed_over,
             examples=examples,
-            train_examples=train_examples.in_order(order),
-            dev_examples=dev_examples.in_order(longest_first),
+            train_examples=train_examples,
+            dev_examples=dev_examples,
             config=config,
         )
 
@@ -221,15 +218,15 @@ class CoreferenceRun(ModelRun, Scorer):
 
     @property
     def inputs(self) -> Inputs:
-        """The model, what `corpora_of` names, the scores of `sentences_run`, and clusters to compare with."""
+        """The model, what `corpora_of` names, the scores of `first_run`, and clusters to compare with."""
         given, splits = self.settings, ("dev", "test")
-        scores = [f"{given.sentences_run}/scores/{one}.npy" for one in splits if given.sentences_run]
+        scores = [f"{given.first_run}/scores/{one}.npy" for one in splits if given.first_run]
         others = product(names_in(given.compare_with), splits)
         clusters = [f"{run}/clusters-{split}.json" for run, split in others]
         return replace(super().inputs, data=[*corpora_of(given), *scores], compared=clusters)
 
     @staticmethod
-    def load(settings: Settings) -> tuple[PairScorer, PreTrainedTokenizerBase]:
+    def load(settings: Settings) -> tuple[PairScorer | OneReadingScorer, PreTrainedTokenizerBase]:
         """The scorer and its tokenizer."""
         scorer = load_scorer(settings)
         return scorer.model, scorer.tokenizer
@@ -314,8 +311,8 @@ def _against(name: str, kind: str) -> Planned:
 def prepare(settings: Settings) -> CoreferenceRun:
     """Claim the run folder, read the corpus, load the encoder, sample the pairs; prints what of the corpus
     could not be used. Raises ValueError with a one-line message if anything does not fit."""
-    if settings.sentences_run:
-        check_sentences_run(settings)
+    if settings.first_run:
+        check_first_run(settings)
     return CoreferenceRun.open(settings)
 
 
@@ -324,17 +321,17 @@ def corpora_of(settings: Settings) -> list[str]:
     return [one for one in (settings.corpus, settings.predicted_topics) if one]
 
 
-def check_sentences_run(settings: Settings) -> None:
-    """Raise ParameterError if `sentences_run` is no finished run of sentences that scored the same pairs."""
-    folder = Path(settings.sentences_run)
-    fault = f"sentences_run is '{folder}', where"
+def check_first_run(settings: Settings) -> None:
+    """Raise ParameterError if `first_run` is no finished run of one reading that scored the same pairs."""
+    folder = Path(settings.first_run)
+    fault = f"first_run is '{folder}', where"
     files = ("run.json", "scores/dev.npy", "scores/test.npy", "clusters-test.json")
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
     same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
-    same += ("dev_topics", "test_topics", "both_orders", "chains")
-    theirs = {"chains": "auto"} | read_run_file(folder)[1]
-    for name, wanted in {"context": "sentences", **parameters_of(settings, *same)}.items():
+    same += ("dev_topics", "test_topics", "chains")
+    theirs = {"chains": "auto", "scorer": "pairwise"} | read_run_file(folder)[1]
+    for name, wanted in {"scorer": "one-reading", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
             raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
     now = Identity.of(CoreferenceRun.NAME, {}, Inputs(data=corpora_of(settings)))
@@ -344,9 +341,11 @@ def check_sentences_run(settings: Settings) -> None:
 
 def load_scorer(settings: Settings) -> Scorer:
     """The scorer that `trained` names, or a new one on the encoder."""
-    names = ("reset_globals", "max_length", "window", "attention", "seed", "attention_dropout")
+    names = ("scorer", "reset_globals", "max_length", "window", "attention", "seed", "attention_dropout")
     source = trained_model(settings.trained) if settings.trained else settings.model
     model, tokenizer = load_pair_scorer(source, **parameters_of(settings, *names))
+    if isinstance(model, OneReadingScorer):
+        model.coreferring_weight = settings.coreferring_weight
     return Scorer(settings=settings, model=model, tokenizer=tokenizer)
 
 
@@ -396,6 +395,30 @@ def searched_together(
     return described, mention_pairs.group_mentions(topics, settings.kind, level, predicted)
 
 
+def _drawn(
+    settings: Settings, examples: Mapping[str, Examples], groups: Mapping[str, Sequence[MentionGroup]]
+) -> tuple[Examples, Examples]:
+    """The training examples of all epochs, and those of dev for the validation loss, both with labels."""
+    most, train, dev = settings.train_pairs or None, examples["train"], examples["dev"]
+    if isinstance(train, ReadingExamples):
+        form = {"seed": settings.seed, "batch_size": settings.batch_size}
+        train = replace(train.drawn(**form, epochs=settings.epochs, most=most), hidden=settings.hide_mentions)
+        watched = dev.drawn(seed=settings.seed, batch_size=1, epochs=1, most=_watched(len(train)))
+    else:
+        train = replace(train, **_drawn_pairs(settings, groups["train"], settings.epochs, most=most))
+        train = train.in_order(like_lengths_together(_lengths_of(train), settings.batch_size))
+        for split in ("dev", "test"):
+            _check_room(examples[split], groups[split])
+        watched = replace(dev, **_drawn_pairs(settings, groups["dev"], 1, most=_watched(len(train))))
+    longest_first = np.argsort(_lengths_of(watched), kind="stable")[::-1]  # needs little padding
+    return train, watched.in_order(longest_first)
+
+
+def _watched(train: int) -> int:
+    """How many examples of dev are read for the validation loss after each of the passes over training."""
+    return min(DEV_PAIRS, max(LEAST_DEV_PAIRS, train // 4))
+
+
 def _drawn_pairs(
     settings: Settings, groups: Sequence[MentionGroup], epochs: int, *, most: int | None
 ) -> dict[str, np.ndarray]:
@@ -408,7 +431,7 @@ def _drawn_pairs(
     }
 
 
-def _lengths_of(examples: MentionPairExamples) -> list[int]:
+def _lengths_of(examples: Examples) -> list[int]:
     return [examples.length_of(number) for number in range(len(examples))]
 
 
@@ -432,7 +455,7 @@ def dev_judge(prepared: CoreferenceRun) -> Judge | None:
     if prepared.settings.select_by != "conll" or prepared.settings.epochs == 1:
         return None
 
-    def conll_f1(model: PairScorer) -> float:
+    def conll_f1(model: PairScorer | OneReadingScorer) -> float:
         predictions = predict_split(replace(prepared, model=model), "dev", None, name="dev after this epoch")
         return choose_threshold(prepared, predictions).score
 
@@ -442,22 +465,15 @@ def dev_judge(prepared: CoreferenceRun) -> Judge | None:
 # ---- scores of pairs, and the threshold ----
 
 
-def first_scores(prepared: CoreferenceRun, split: str, folder: Path | None) -> FirstScores | None:
-    """The scores of a split's pairs from sentences alone, with the threshold from dev; None if whole
-    documents are read at once."""
-    lost = prepared.settings.first_by_sentences
-    if not lost:
+def first_scores(prepared: CoreferenceRun, split: str) -> FirstScores | None:
+    """The scores that `first_run` gave a split's pairs, with the interval of those in doubt, from dev; None
+    if all pairs are read."""
+    if not (run := prepared.settings.first_run):
         return None
-    scores = {}
-    for one in dict.fromkeys(("dev", split)):
-        read = replace(prepared.examples[one], context="sentences")
-        file, name = folder and folder / f"{one}-sentences.npy", f"sentences of {one}"
-        if run := prepared.settings.sentences_run:
-            file = Path(run, "scores", f"{one}.npy")  # all are in it
-        scores[one] = scored(prepared, read, file=file, name=name, times=SENTENCES_AT_ONCE)
+    scores = {one: np.load(Path(run, "scores", f"{one}.npy"), allow_pickle=False) for one in ("dev", split)}
     dev = prepared.groups["dev"]
-    threshold = passing_threshold(scores["dev"], mention_pairs.corefer(dev, pairs_within(dev)), lost=lost)
-    return FirstScores(scores[split], threshold)
+    gold = mention_pairs.corefer(dev, pairs_within(dev))
+    return FirstScores(scores[split], *in_doubt(scores["dev"], gold, wrong=prepared.settings.first_wrong))
 
 
 def predict(prepared: CoreferenceRun) -> Predictions:
@@ -468,18 +484,16 @@ def predict(prepared: CoreferenceRun) -> Predictions:
 
 
 def predict_split(
-    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = "", whole: bool = False
+    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = ""
 ) -> list[GroupPrediction]:
-    """The predictions for a split; scores are saved in `folder`. `whole`: True = also read whole documents
-    for the pairs that the first reading by sentences skips."""
+    """The predictions for a split; scores are saved in `folder`."""
     return predict_groups(
         prepared,
         prepared.examples[split],
         prepared.groups[split],
         file=folder and folder / f"{split}.npy",
         name=name or f"scoring {split}",
-        first=first_scores(prepared, split, folder),
-        whole=whole,
+        first=first_scores(prepared, split),
     )
 
 
@@ -493,9 +507,6 @@ def choose_threshold(
         return score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1
 
     return clustering.best_threshold(THRESHOLDS.tolist(), conll_f1)
-
-
-MOST_IN_WHOLE = 5_000  # most dev pairs for which whole documents are read to measure the shortcut's loss
 
 
 # ---- scores and the report ----
@@ -530,7 +541,7 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
     rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
     tables = {
         "comparisons": comparisons,
-        "sentences_first": what_sentences_lose(prepared, prepared.folder / "scores"),
+        "in_doubt": read_again(prepared),
         "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
     return Scores(rows=rows, tables=tables, items=pd.concat(items))
@@ -565,26 +576,20 @@ def write_predicted(
     return clusters
 
 
-def what_sentences_lose(prepared: CoreferenceRun, folder: Path) -> list[dict[str, Any]]:
-    """For dev and test, after `predict`: the threshold on the scores by sentences, the number of pairs, how
-    many are read in whole documents, how many corefer, and how many of these are skipped; for dev, if it has
-    at most MOST_IN_WHOLE pairs, also the best CoNLL F1 with the skipping and with all pairs read. Empty if
-    whole documents are read at once."""
+def read_again(prepared: CoreferenceRun) -> list[dict[str, Any]]:
+    """For dev and test the interval of scores of `first_run` in doubt, the number of pairs, how many were
+    read again, how many corefer, and how many of the others lie below it though they corefer, or above it
+    though they do not. Empty without `first_run`."""
     rows = []
-    for split in ("dev", "test") if prepared.settings.first_by_sentences else ():
-        groups, first = prepared.groups[split], first_scores(prepared, split, folder)
+    for split in ("dev", "test") if prepared.settings.first_run else ():
+        groups, first = prepared.groups[split], first_scores(prepared, split)
         gold = corefer(groups, pairs_within(groups))
-        row = {
-            "split": split,
-            "threshold": first.threshold,
-            "pairs": len(gold),
-            "read": int(first.read.sum()),
-            "corefer": int(gold.sum()),
-            "corefer_passed_over": int((gold & ~first.read).sum()),
+        counts = {
+            "read": first.read,
+            "corefer": gold,
+            "corefer_below": gold & (first.scores < first.low),
+            "others_above": ~gold & (first.scores > first.high),
         }
-        if split == "dev" and len(gold) <= MOST_IN_WHOLE:
-            for name, whole in (("conll_f1", False), ("conll_f1_in_full", True)):
-                predicted = predict_split(prepared, split, folder, name="dev in full", whole=whole)
-                row[name] = choose_threshold(prepared, predicted).score
-        rows.append(row)
+        numbers = {name: int(chosen.sum()) for name, chosen in counts.items()}
+        rows.append({"split": split, "low": first.low, "high": first.high, "pairs": len(gold), **numbers})
     return rows

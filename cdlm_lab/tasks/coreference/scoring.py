@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,17 +23,18 @@ from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.tasks.coreference import clustering
 from cdlm_lab.tasks.coreference import examples as mention_pairs
 from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, pairs_within
-from cdlm_lab.tasks.coreference.model import PairScorer
+from cdlm_lab.tasks.coreference.model import OneReadingScorer, PairScorer
+from cdlm_lab.tasks.coreference.readings import ReadingExamples
 
-SENTENCES_AT_ONCE = 8  # batches of sentence pairs are this many times larger than those of document pairs
+Examples = MentionPairExamples | ReadingExamples
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scorer:
-    """A pair scorer with its tokenizer and settings."""
+    """A scorer of pairs of mentions with its tokenizer and settings."""
 
     settings: Any  # `Settings` of the experiment
-    model: PairScorer
+    model: PairScorer | OneReadingScorer
     tokenizer: PreTrainedTokenizerBase
 
 
@@ -42,60 +43,58 @@ def pair_examples(
     tokenizer: PreTrainedTokenizerBase,
     topics: Sequence[Topic],
     groups: Sequence[MentionGroup],
-) -> MentionPairExamples:
-    """Every pair within each group, once, group after group; documents are tokenised on first use."""
+) -> Examples:
+    """What the scorer of the settings reads to score every pair within each group once, group after group;
+    documents are tokenised on first use."""
     documents = (document for topic in topics for document in topic.documents)
-    return MentionPairExamples(
-        mentions=mention_pairs.mentions_in(groups),
-        pairs=pairs_within(groups),
-        documents=EncodedDocuments(documents, tokenizer),
-        special=from_tokenizer(tokenizer),
-        marks=mention_pairs.marks_from_tokenizer(tokenizer),
-        **parameters_of(settings, "context", "max_length"),
-    )
+    form = parameters_of(settings, "context", "max_length") | {
+        "documents": EncodedDocuments(documents, tokenizer),
+        "special": from_tokenizer(tokenizer),
+        "marks": mention_pairs.marks_from_tokenizer(tokenizer),
+    }
+    if settings.scorer == "one-reading":
+        return ReadingExamples.over(groups, **form)
+    mentions = mention_pairs.mentions_in(groups)
+    return MentionPairExamples(mentions=mentions, pairs=pairs_within(groups), **form)
 
 
 def score_pairs(
-    model: PairScorer,
-    examples: MentionPairExamples,
+    model: PairScorer | OneReadingScorer,
+    examples: Examples,
     *,
     file: Path | None,
     batch_size: int,
-    both_orders: bool = False,
     precision: Precision = "float32",
     name: str = "scoring",
 ) -> np.ndarray:
-    """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision.
+    """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision; nan for a
+    pair that is in none of the examples.
 
     Args:
         file: `.npy`; pairs in it are not scored again, and it is saved every 20 seconds. It belongs to one
             model and one list of pairs. None = nothing is saved.
-        batch_size: pairs per batch, of similar lengths; affects only speed and memory.
-        both_orders: score (i, j) and (j, i) and take the mean; the second order has its own file.
+        batch_size: sequences per batch, of similar lengths; affects only speed and memory.
     """
-    if both_orders:
-        form = {"batch_size": batch_size, "precision": precision, "name": name}
-        exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]), labels=None)
-        as_given = score_pairs(model, examples, file=file, **form)
-        return (as_given + score_pairs(model, exchanged, file=beside(file, "exchanged"), **form)) / 2
-    examples, collate = replace(examples, labels=None), Collate(pad_token_id=model.config.pad_token_id)
+    examples, collate = examples.without_labels(), Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
-    with KeptNumbers(file, (len(examples),)) as scores, computing_in(precision, model.device):
-        missing = scores.missing
+    with KeptNumbers(file, (examples.pair_count,)) as scores, computing_in(precision, model.device):
+        pairs = [examples.pairs_of(number) for number in range(len(examples))]
+        unknown = np.isnan(scores.values)
+        missing = np.array([n for n, own in enumerate(pairs) if unknown[own].any()], dtype=int)
         sizes = [examples.size_of(int(number)) for number in missing]
         lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
         done = len(examples) - len(missing)
-        with Progress(total=len(examples), initial=done, desc=name, unit="pair") as bar:
+        with Progress(total=len(examples), initial=done, desc=name, unit=examples.UNIT) as bar:
             for numbers in (missing[batch] for batch in batches_by_length(lengths, globals_, batch_size)):
                 batch = collate([examples[number] for number in numbers])
-                scores.values[numbers] = probabilities(model, batch)
+                scores.values[np.concatenate([pairs[n] for n in numbers])] = probabilities(model, batch)
                 scores.save_when_due()
                 bar.update(len(numbers))
     return scores.values
 
 
 @torch.no_grad()  # not inference_mode: the judge of a training predicts between optimizer steps
-def probabilities(model: PairScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
+def probabilities(model: PairScorer | OneReadingScorer, batch: dict[str, torch.Tensor]) -> np.ndarray:
     """Probability that each pair of a batch corefers, float32 (pairs,)."""
     on_device = {key: tensor.to(model.device) for key, tensor in batch.items()}
     return torch.sigmoid(model(**on_device).logits).cpu().numpy()
@@ -106,38 +105,40 @@ def beside(file: Path | None, what: str) -> Path | None:
     return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
 
 
-def scored(
-    prepared: Scorer, examples: MentionPairExamples, *, file: Path | None, name: str, times: int = 1
-) -> np.ndarray:
-    """Probabilities of all pairs as the settings say; `times`: factor on the batch size."""
-    form = parameters_of(prepared.settings, "both_orders", "precision") | {"file": file, "name": name}
-    batch_size = times * prepared.settings.micro_batch_size
-    return score_pairs(on_default_device(prepared.model), examples, batch_size=batch_size, **form)
+def scored(prepared: Scorer, examples: Examples, *, file: Path | None, name: str) -> np.ndarray:
+    """Probabilities of all pairs as the settings say."""
+    form = {"batch_size": prepared.settings.micro_batch_size, "precision": prepared.settings.precision}
+    return score_pairs(on_default_device(prepared.model), examples, file=file, name=name, **form)
 
 
 class FirstScores(NamedTuple):
-    """Probabilities from sentences alone, float32 (pairs,); for pairs below the threshold, whole documents
-    are not read."""
+    """Probabilities from one reading of two documents, float32 (pairs,), and the interval of those in doubt,
+    which are read again."""
 
     scores: np.ndarray
-    threshold: float
+    low: float
+    high: float
 
     @property
     def read(self) -> np.ndarray:
-        """bool (pairs,), True = whole documents are read."""
-        return self.scores >= self.threshold
+        """bool (pairs,), True = in doubt."""
+        return (self.scores >= self.low) & (self.scores <= self.high)
 
 
-def passing_threshold(scores: np.ndarray, corefer: np.ndarray, *, lost: float) -> float:
-    """The largest threshold with at most a fraction `lost` of coreferring pairs below; 0 if none corefer.
+def in_doubt(scores: np.ndarray, corefer: np.ndarray, *, wrong: float) -> tuple[float, float]:
+    """The narrowest interval of scores such that below it lies at most a fraction `wrong` of the coreferring
+    pairs, and above it as many others at most; (0, 1) if none corefer.
 
     Example:
-        >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.9]), np.array([True, False, True, True])
-        >>> passing_threshold(scores, corefer, lost=0.34), passing_threshold(scores, corefer, lost=0.3)
-        (0.3, 0.1)
+        >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.8, 0.9]), np.array([1, 0, 1, 0, 1]) > 0
+        >>> in_doubt(scores, corefer, wrong=0.34), in_doubt(scores, corefer, wrong=0.3)
+        ((0.3, 0.2), (0.1, 0.8))
     """
-    positive = np.sort(scores[corefer])
-    return float(positive[int(lost * len(positive))]) if len(positive) else 0.0
+    positive, negative = np.sort(scores[corefer]), np.sort(scores[~corefer])
+    if not len(positive):
+        return 0.0, 1.0
+    most = int(wrong * len(positive))
+    return float(positive[most]), float(negative[-1 - most]) if most < len(negative) else 0.0
 
 
 @dataclass(frozen=True)
@@ -173,24 +174,20 @@ class Predictions:
 
 def predict_groups(
     prepared: Scorer,
-    examples: MentionPairExamples,
+    examples: Examples,
     groups: Sequence[MentionGroup],
     *,
     file: Path | None,
     name: str,
     first: FirstScores | None = None,
-    whole: bool = False,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group. With `first`, whole documents are read only for the pairs above its
-    threshold, or for all if `whole`."""
+    """Score every pair of every group; with `first`, read only those in doubt: others keep their score."""
     if first is None:
         scores = scored(prepared, examples, file=file, name=name)
     else:
-        scores = first.scores.copy()
-        for chosen, kept in ((first.read, "read"), (~first.read, "passed-over"))[: 1 + whole]:
-            if chosen.any():
-                some = examples.in_order(np.flatnonzero(chosen))
-                scores[chosen] = scored(prepared, some, file=beside(file, kept), name=name)
+        scores, some = first.scores.copy(), examples.in_order(np.flatnonzero(first.read))
+        if len(some):
+            scores[first.read] = scored(prepared, some, file=file, name=name)
     sizes = [len(group.mentions) for group in groups]
     of_groups = np.split(scores, np.cumsum([size * (size - 1) // 2 for size in sizes])[:-1])
     return [

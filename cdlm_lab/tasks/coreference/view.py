@@ -27,8 +27,7 @@ from cdlm_lab.encoders.precision import computing_in, precision_in_words
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
-from cdlm_lab.tasks.coreference.examples import pairs_within
-from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, dev_judge
+from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, dev_judge, first_scores
 from cdlm_lab.tasks.coreference.scoring import (
     GroupPrediction,
     Predictions,
@@ -307,26 +306,23 @@ def facts(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     elif trained:
         training = f"none: the scorer is that of {trained}"
     else:
-        share = prepared.train_examples.labels.mean()
-        training = f"{share:.0%} of the pairs corefer; {_training_in_words(prepared)}"
-    seconds, length, lost = _sample(prepared, settings.context)
+        training = _training_in_words(prepared)
+    seconds, length, lost = _sample(prepared)
     looks = 1 + (settings.epochs if dev_judge(prepared) and not trained else 0)
-    pairs = len(pairs_within(groups["dev"])) * looks + len(pairs_within(groups["test"]))
-    pairs *= 1 + settings.both_orders
+    unit, read = prepared.train_examples.UNIT, {one: len(prepared.examples[one]) for one in groups}
+    if settings.first_run:
+        read |= {one: int(first_scores(prepared, one).read.sum()) for one in ("dev", "test")}
+    total = read["dev"] * looks + read["test"]
     times = f" ({looks} times)" if looks > 1 else ""
-    scoring = f"{pairs:,} pairs of dev{times} and test; about {seconds_in_words(pairs * seconds)}"
+    scoring = f"{total:,} {unit}s of dev{times} and test; about {seconds_in_words(total * seconds)}"
+    if unit == "reading":
+        scoring += f", for {sum(prepared.examples[one].pair_count for one in ('dev', 'test')):,} pairs"
     facts = [
         ("mentions", ", ".join(mentions)),
         ("training", training),
         ("precision", precision_in_words(prepared.config.precision)),
         ("scoring", scoring),
     ]
-    if settings.first_by_sentences:
-        about = f"in {settings.sentences_run}"
-        if not settings.sentences_run:
-            about = f"about {seconds_in_words(pairs * _sample(prepared, 'sentences')[0])}"
-        text = f"all pairs by sentences; {about}. Of the time above only what the pairs take that are read"
-        facts.append(("first by sentences", text))
     facts += ((f"chains of {split}", note) for split, note in prepared.notes.items() if note)
     for split, of_split in groups.items():
         text = f"{prepared.level[split]}; {len(of_split):,} groups"
@@ -338,24 +334,25 @@ def facts(prepared: CoreferenceRun) -> list[tuple[str, str]]:
         facts.append((f"gold clusters of {split}", text))
     for split, passed_over in prepared.passed_over.items():
         facts += [(f"passed over in {split}", line) for line in passed_over.lines()]
-    text = f"{length:,.0f} tokens a pair; {lost:.1%} of the tokens of its documents do not fit"
+    text = f"{length:,.0f} tokens a {unit}; {lost:.1%} of the tokens of its documents do not fit"
     return [*facts, ("text", text)]
 
 
 def _training_in_words(prepared: CoreferenceRun) -> str:
-    """Timed on a batch of pairs of median length, as training batches have pairs of similar lengths."""
+    """Timed on a batch of median length, as training batches have examples of similar lengths."""
     examples, size = prepared.train_examples, prepared.config.micro_batch_size
     some = range(0, len(examples), max(1, len(examples) // LOOKED_AT))
     by_length = sorted(some, key=examples.length_of)
     first = max(0, len(by_length) - size) // 2
     middling = examples.in_order(np.resize(by_length[first : first + size], size))
     job = replace(prepared.job(), train_examples=middling)
-    return cost_in_words(job, items="pairs", parallel=prepared.settings.parallel)
+    cost = cost_in_words(job, items=f"{examples.UNIT}s", parallel=prepared.settings.parallel)
+    return f"{examples.labels.mean():.0%} of the pairs corefer; {cost}" if examples.UNIT == "pair" else cost
 
 
-def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[float, float, float]:
-    """Seconds per pair, tokens per pair, and the fraction of tokens that do not fit, from a few dev pairs."""
-    settings, examples = prepared.settings, replace(prepared.examples["dev"], context=context)
+def _sample(prepared: CoreferenceRun, size: int = 24) -> tuple[float, float, float]:
+    """Seconds and tokens per pair or reading, and the share of tokens that do not fit, from a few of dev."""
+    settings, examples = prepared.settings, prepared.examples["dev"]
     numbers = list(range(0, len(examples), max(1, len(examples) // size)))[:size]
     sizes = [examples.size_of(number) for number in numbers]
     lost, length = sum(one.lost_tokens for one in sizes), sum(one.length for one in sizes)
@@ -370,19 +367,13 @@ def _sample(prepared: CoreferenceRun, context: str, size: int = 24) -> tuple[flo
 
 
 def summary(report: Report) -> str:
-    """How many pairs reading by sentences skipped, if it was used, and the threshold chosen on dev."""
-    lines = []
-    for row in report.tables.get("sentences_first", ()):
-        share, lost = row["read"] / max(1, row["pairs"]), row["corefer_passed_over"] / max(1, row["corefer"])
-        line = (
-            f"{row['split']}: whole documents read for {row['read']:,} of {row['pairs']:,} pairs "
-            f"({share:.1%}), of sentences that score {row['threshold']:.4f} or more; "
-            f"passed over {row['corefer_passed_over']:,} of {row['corefer']:,} that corefer ({lost:.1%})"
-        )
-        if "conll_f1" in row:
-            both = [100 * row[name] for name in ("conll_f1", "conll_f1_in_full")]
-            line += "; CoNLL F1 {:.1f}, with all pairs read {:.1f}".format(*both)
-        lines.append(line)
+    """How many pairs were read again, if some were not, and the threshold chosen on dev."""
+    lines = [
+        f"{row['split']}: {row['read']:,} of {row['pairs']:,} pairs were in doubt after one reading, with "
+        f"scores of {row['low']:.4f} to {row['high']:.4f}, and read again; below lie "
+        f"{row['corefer_below']:,} of {row['corefer']:,} that corefer, above {row['others_above']:,} others"
+        for row in report.tables.get("in_doubt", ())
+    ]
     value = {row.metric: row.value for row in report.rows if row.metric.startswith("threshold")}
     f1 = 100 * value["threshold/dev_conll_f1"]
     return "\n".join([*lines, f"threshold {value['threshold']:.2f}, with CoNLL F1 {f1:.1f} on dev"])

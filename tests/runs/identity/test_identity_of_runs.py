@@ -367,16 +367,15 @@ def test_the_tour_refuses_what_it_cannot_train(tmp_path: Path) -> None:
     assert run.opened.write_report(scores=[]).identity["data"] == {"storyworld": "generator 1"}
 
 
-def test_scores_by_sentences_are_of_the_run_that_is_named_as_it_was(tmp_path: Path) -> None:
+def test_first_scores_are_of_the_run_that_is_named_as_it_was(tmp_path: Path) -> None:
     case = CASES["03"]
     sizes = {"batch_size": 16, "micro_batch_size": 16, "topic_level": "subtopic", "kind": "event"}
-    given = replace(case.settings(tmp_path), run_folder=str(tmp_path / "sentences"), **sizes)
-    sentences = coreference.prepare(given)
-    coreference.evaluate(sentences, coreference.predict(sentences))
-    more = {"context": "documents", "first_by_sentences": 0.3, "sentences_run": given.run_folder}
-    documents = replace(given, run_folder=str(tmp_path / "run"), **more)
+    given = replace(case.settings(tmp_path), run_folder=str(tmp_path / "first"), **sizes)
+    first = coreference.prepare(replace(given, scorer="one-reading"))
+    coreference.evaluate(first, coreference.predict(first))
+    documents = replace(given, run_folder=str(tmp_path / "run"), first_run=given.run_folder)
     prepared(case, documents)
-    scores = tmp_path / "sentences" / "scores" / "test.npy"
+    scores = tmp_path / "first" / "scores" / "test.npy"
     np.save(scores, 1 - np.load(scores))
     refused(case, documents, "was begun", str(scores))
     case.write(tmp_path / "corpus", 1)

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,13 +19,13 @@ from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference import experiment, scoring, view
-from cdlm_lab.tasks.coreference.examples import MentionPairExamples, corefer, group_mentions, pairs_within
+from cdlm_lab.tasks.coreference.examples import MentionPairExamples, group_mentions, pairs_within
 from cdlm_lab.tasks.coreference.experiment import (
     SYSTEM,
     CoreferenceRun,
     Settings,
     first_scores,
-    what_sentences_lose,
+    read_again,
 )
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
@@ -263,16 +262,6 @@ def test_batches_change_nothing_and_each_pair_is_scored(sharp, tmp_path: Path):
     np.testing.assert_array_equal(np.load(tmp_path / "alone.npy", allow_pickle=False), alone)
 
 
-def test_both_orders_give_the_mean(sharp, tmp_path: Path):
-    both = score_pairs(*sharp, file=tmp_path / "a.npy", batch_size=4, both_orders=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-exchanged.npy", "a.npy"]
-    model, examples = sharp
-    exchanged = replace(examples, pairs=np.ascontiguousarray(examples.pairs[:, ::-1]))
-    one, other = (score_pairs(model, read, file=None, batch_size=4) for read in (examples, exchanged))
-    assert np.abs(one - other).max() > 1e-4, "the order matters to this scorer"
-    np.testing.assert_allclose(both, (one + other) / 2, rtol=1e-6)
-
-
 def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = score_pairs(*sharp, file=tmp_path / "whole.npy", batch_size=4)
     real, seen = scoring.probabilities, []
@@ -297,96 +286,52 @@ def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.Monkey
         score_pairs(*sharp, file=tmp_path / "old.npy", batch_size=4)
 
 
-# ---- sentences first ----
+# ---- only what one reading leaves in doubt ----
 
 
-@pytest.fixture(scope="module")
-def in_two_readings(pair_settings: Settings) -> CoreferenceRun:
-    changes = {"context": "documents", "first_by_sentences": LOST, "precision": "float32"}
-    return CoreferenceRun.read(replace(pair_settings, **changes))
-
-
-@pytest.mark.parametrize(("lost", "expected"), [(0, 0.2), (0.24, 0.2), (0.25, 0.4), (0.5, 0.6), (0.99, 0.8)])
-def test_the_threshold_is_the_largest_that_loses_no_more(lost: float, expected: float):
+@pytest.mark.parametrize(
+    ("wrong", "expected"), [(0, (0.2, 0.9)), (0.24, (0.2, 0.9)), (0.25, (0.4, 0.3)), (0.9, (0.8, 0.0))]
+)
+def test_the_interval_of_doubt_is_the_narrowest_that_decides_no_more_wrongly(
+    wrong: float, expected: tuple[float, float]
+):
     corefer = np.array([True, False, True, False, True, False, True])
     scores = np.array([0.8, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
-    threshold = scoring.passing_threshold(scores, corefer, lost=lost)
-    assert threshold == expected
-    assert (scores[corefer] < threshold).mean() <= lost
+    low, high = scoring.in_doubt(scores, corefer, wrong=wrong)
+    assert (low, high) == expected
+    assert (scores[corefer] < low).sum() <= wrong * 4
+    assert (scores[~corefer] > high).sum() <= wrong * 4
     nothing = np.zeros(7, dtype=bool)
-    assert scoring.passing_threshold(scores, nothing, lost=lost) == 0, "nothing to lose, all is read"
+    assert scoring.in_doubt(scores, nothing, wrong=wrong) == (0, 1), "all is read"
 
 
-def test_what_is_passed_over_keeps_its_sentences_and_the_rest_is_read(
-    in_two_readings: CoreferenceRun, tmp_path: Path
-):
-    plain = changed(in_two_readings, first_by_sentences=0.0)
-    sentences = {"test": replace(plain.examples["test"], context="sentences")}
-    whole, alone = scores_of(plain, "test", None), scores_of(replace(plain, examples=sentences), "test", None)
-    first = first_scores(in_two_readings, "test", tmp_path)
-    np.testing.assert_allclose(first.scores, alone, rtol=1e-5)
-    assert 0 < first.read.sum() < len(first.read), "some are read and some are not"
-    both = scores_of(in_two_readings, "test", tmp_path)
-    np.testing.assert_allclose(both, np.where(first.read, whole, alone), rtol=1e-4)
-    np.testing.assert_allclose(scores_of(in_two_readings, "test", tmp_path, whole=True), whole, rtol=1e-4)
-
-
-def test_the_threshold_is_of_dev_alone_and_what_is_lost_is_reported(
-    in_two_readings: CoreferenceRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    run_folder, scores = str(tmp_path / "run"), tmp_path / "run" / "scores"
-    prepared = experiment.prepare(replace(in_two_readings.settings, run_folder=run_folder))
-    predictions = experiment.predict(prepared)
-    monkeypatch.setattr(scoring, "score_pairs", only_what_is_kept(score_pairs))
-    dev, test = (first_scores(prepared, split, scores) for split in ("dev", "test"))
-    assert dev.threshold == test.threshold
-    gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
-    assert (dev.scores[gold] < dev.threshold).mean() <= LOST
-    monkeypatch.undo()
-
-    rows = what_sentences_lose(prepared, scores)
-    assert [row["split"] for row in rows] == ["dev", "test"]
-    assert rows[0]["corefer_passed_over"] <= LOST * rows[0]["corefer"]
-    assert rows[1]["read"] == test.read.sum()
-    judged, plain = experiment.dev_judge(prepared)(prepared.model), changed(prepared, first_by_sentences=0.0)
-    assert rows[0]["conll_f1"] == pytest.approx(judged), "as while training"
-    assert rows[0]["conll_f1_in_full"] == pytest.approx(experiment.dev_judge(plain)(prepared.model))
-    assert what_sentences_lose(plain, scores) == []
-    assert "first by sentences" in dict(view.facts(prepared))
-
-    written = experiment.report(prepared, experiment.evaluate(prepared, predictions))
-    dev_line, test_line, _ = view.summary(written).splitlines()
-    assert dev_line.startswith(f"dev: whole documents read for {dev.read.sum():,} of {len(gold):,} pairs (")
-    assert "with all pairs read" in dev_line
-    assert "with all pairs read" not in test_line, "test is looked at once, with the clusters of the run"
-
-
-def test_scores_by_sentences_may_be_those_of_another_run(pair_settings: Settings, tmp_path: Path):
-    run, others = str(tmp_path / "sentences"), {"kind": "entity", "test_topics": "4", "held_out_stories": 7}
-    sentences = experiment.prepare(replace(pair_settings, context="sentences", run_folder=run))
-    changes = {"context": "documents", "first_by_sentences": LOST, "sentences_run": run, "seed": 1}
-    given = replace(pair_settings, **changes, run_folder=str(tmp_path / "documents"))
+def test_only_pairs_in_doubt_are_read_again(pair_settings: Settings, tmp_path: Path):
+    first_run = str(tmp_path / "first")
+    first = experiment.prepare(replace(pair_settings, scorer="one-reading", run_folder=first_run))
+    changes = {"first_run": first_run, "first_wrong": LOST, "precision": "float32"}
+    given = replace(pair_settings, **changes, run_folder=str(tmp_path / "run"))
     with pytest.raises(ParameterError, match=r"where scores/dev\.npy is missing; let that run finish first"):
         experiment.prepare(given)
-    experiment.evaluate(sentences, experiment.predict(sentences))
-    dev, test = (np.load(tmp_path / f"sentences/scores/{split}.npy") for split in ("dev", "test"))
+    experiment.report(first, experiment.evaluate(first, experiment.predict(first)))
     prepared = experiment.prepare(given)
-    first = first_scores(prepared, "test", prepared.folder)
-    gold = corefer(prepared.groups["dev"], pairs_within(prepared.groups["dev"]))
-    assert first.threshold == scoring.passing_threshold(dev, gold, lost=LOST)
-    both = scores_of(prepared, "test", prepared.folder)
-    np.testing.assert_array_equal(np.isclose(both, test), ~first.read)
-    assert f"in {run}" in dict(view.facts(prepared))["first by sentences"]
-    for name, other in (others | {"both_orders": True}).items():
+    doubt = {split: first_scores(prepared, split) for split in ("dev", "test")}
+    assert doubt["dev"][1:] == doubt["test"][1:], "the interval is of dev alone"
+    for split, one in doubt.items():
+        np.testing.assert_array_equal(one.scores, np.load(Path(first_run, "scores", f"{split}.npy")))
+    read = doubt["test"].read
+    assert 0 < read.sum() < len(read)
+    every = scores_of(changed(prepared, first_run=""), "test", None)
+    expected = np.where(read, every, doubt["test"].scores)
+    np.testing.assert_allclose(scores_of(prepared, "test", prepared.folder), expected, rtol=1e-4)
+    rows = {row["split"]: row for row in read_again(prepared)}
+    assert rows["dev"]["corefer_below"] <= LOST * rows["dev"]["corefer"] >= rows["dev"]["others_above"]
+    assert rows["test"]["read"] == read.sum() == len(np.load(prepared.folder / "test.npy"))
+    written = experiment.report(prepared, experiment.evaluate(prepared, experiment.predict(prepared)))
+    line = f"test: {read.sum():,} of {len(read):,} pairs were in doubt after one reading"
+    assert line in view.summary(written)
+    assert read_again(changed(prepared, first_run="")) == []
+    for name, other in {"kind": "entity", "test_topics": "4", "held_out_stories": 7}.items():
         with pytest.raises(ParameterError, match=f"where {name} is .*; it must be '?{other}"):
-            experiment.check_sentences_run(replace(given, **{name: other}))
-
-
-def only_what_is_kept(score: Callable) -> Callable:
-    """Wrap a scoring function so that it fails unless a file already holds all scores."""
-
-    def checked(model, examples, *, file, **form):
-        assert file.is_file()
-        return score(model, examples, file=file, **form)
-
-    return checked
+            experiment.check_first_run(replace(given, **{name: other}))
+    with pytest.raises(ParameterError, match="where scorer is 'pairwise'; it must be 'one-reading'"):
+        experiment.check_first_run(replace(given, first_run=given.run_folder))
