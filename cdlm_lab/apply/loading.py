@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -19,10 +19,16 @@ from typing import Any
 from cdlm_lab.apply.language import LanguageModel
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders import checkpoint
-from cdlm_lab.encoders.checkpoint import PREFIX, CheckpointError, default_device, read_config, shipped_names
+from cdlm_lab.encoders.checkpoint import CheckpointError, default_device, read_config, shipped_names
 from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
-from cdlm_lab.encoders.model_folder import CONFIG_FILE, MODEL_FOLDER
+from cdlm_lab.encoders.model_folder import (
+    CONFIG_FILE,
+    MODEL_FOLDER,
+    NONE_SHIPPED,
+    folder_of_name,
+    name_of_folder,
+)
 from cdlm_lab.encoders.variants import VARIANTS, variant_of
 from cdlm_lab.parameters import (
     RUN_FILE,
@@ -56,7 +62,7 @@ Model = Any  # `LanguageModel`, or the model of a task
 
 
 def load(
-    name: str | os.PathLike[str],
+    name: str | os.PathLike[str] | Sequence[str],
     *,
     system: str = "",
     variant: str = "",
@@ -67,6 +73,7 @@ def load(
 
     Args:
         name: one that ships with the project, the folder of a run or of a checkpoint, or a name on the hub.
+            Of several the first that is there, such as ["litbank/names", "runs/mine"].
         system: of a run with several, such as `joint-ie`; "" = the one whose answers its notebook shows, for
             answer selection and matching the one that was best on dev.
         variant: of a language model, which of CDLM's ablation it is: it determines which tokens are global
@@ -77,6 +84,9 @@ def load(
 
     Raises ParameterError or CheckpointError, with a one-line message, if there is no usable model.
     """
+    if not isinstance(name, str | os.PathLike):
+        here = (one for one in name[:-1] if one in {*shipped_names(), *shipped_runs()} or Path(one).is_dir())
+        name = next(here, name[-1])
     given = local_path(os.fspath(name), "the model")
     if (run := _run_of(given)) is not None:
         kind = run_name(run)
@@ -128,8 +138,8 @@ def _variant_of_checkpoint(source: str) -> str | None:
             return made["parameters"]["variant"]
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    ships = (checkpoint.FOLDER / name for name in VARIANTS)
-    return next((one.name for one in ships if one.resolve() == folder.resolve()), None)
+    shipped = name_of_folder(folder.resolve()) or ""  # `storyworld/cdlm`
+    return next((name for name in VARIANTS if shipped.endswith(f"/{name}")), None)
 
 
 def mention_finder(name: str = "") -> Finder:
@@ -181,7 +191,7 @@ def _run_of(name: str) -> str | None:
 
 def _checkpoint(name: str) -> str:
     """The checkpoint to load as a language model. Raises CheckpointError, listing known names: none fits."""
-    known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or "none; they are part of a clone"
+    known = ", ".join(sorted({*shipped_names(), *shipped_runs()})) or NONE_SHIPPED
     ships = f"with the project come {known}"
     path = Path(name)
     if name.strip() and path.is_dir():
@@ -190,7 +200,7 @@ def _checkpoint(name: str) -> str:
                 f"{name}: neither a run ({RUN_FILE}) nor a model ({CONFIG_FILE}) is in it; {ships}"
             )
         return name
-    if name.startswith(PREFIX):
+    if folder_of_name(name) is not None:
         if name not in shipped_names():
             raise CheckpointError(f"{name}: no such model; {ships}")
         return str(checkpoint.shipped_folder(name))

@@ -18,8 +18,7 @@ from cdlm_lab.data.splits import split_named
 from cdlm_lab.data.storyworld import task_sets
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.text_profile import Record, TextProfile, texts_of_record
-from cdlm_lab.encoders.checkpoint import FOLDER
-from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.model_folder import FOLDER, is_model
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import RUN_FILE
 from cdlm_lab.training.trained import run_name

@@ -2,8 +2,8 @@
 
 Hugging Face's `from_pretrained` initialises weights that a file lacks at random and drops those it does not
 know, with a mere log message. Here only weights listed below may be missing or unused, anything else is an
-error; whatever Hugging Face raises over a file becomes one line that names it. The small checkpoints that
-come with the project, `storyworld/<variant>`, are in half precision in `data/storyworld/checkpoints`.
+error; whatever Hugging Face raises over a file becomes one line that names it. The checkpoints that come with
+the project, such as `storyworld/cdlm` and `news/cdlm`, are in half precision.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from cdlm_lab.data.files import denied, sha256_of_file
 from cdlm_lab.encoders.model_folder import (
     CONFIG_FILE,
     CONVERT,
-    FOLDER,
     MINILM_PACKAGE,
     NO_CONFIG,
-    PREFIX,
+    NONE_SHIPPED,
     fault_of_weights,
+    folder_of_name,
+    is_adapter,
+    names_with,
     shapes_of_weights,
 )
 from cdlm_lab.errors import PlainError
@@ -141,7 +143,7 @@ def named_faults(source: str, file: str) -> Iterator[None]:
 def _fault_of_settings(config: PretrainedConfig, folder: Path) -> str | None:
     """What is wrong with an encoder's config, given the weights' shapes in `folder`; None if nothing."""
     try:
-        shapes = shapes_of_weights(folder)
+        shapes = {} if is_adapter(folder) else shapes_of_weights(folder)
     except (OSError, SafetensorError):  # reported later, when the weights are loaded
         shapes = {}
     largest = max((size for shape in shapes.values() for size in shape), default=math.inf)
@@ -296,21 +298,18 @@ def first_line(error: BaseException) -> str:
     return message[:MOST_LETTERS].encode("utf-8", "backslashreplace").decode()
 
 
-def shipped_names(folder: Path = FOLDER) -> list[str]:
+def shipped_names() -> list[str]:
     """The names of all checkpoints that come with this copy of the project, sorted."""
-    return sorted(PREFIX + path.parent.name for path in folder.glob("*/model.safetensors"))
+    return names_with("model.safetensors")
 
 
-def shipped_folder(name: str, folder: Path = FOLDER) -> Path | None:
-    """The folder of a shipped checkpoint; None if the name does not begin with `storyworld/` or is an
-    existing folder. Raises CheckpointError, listing the shipped names, for any other name."""
-    if not name.startswith(PREFIX) or Path(name).is_dir():
-        return None
-    names = shipped_names(folder)
-    if name not in names:
-        known = ", ".join(names) or "none; they are part of a clone of the repository, not of the package"
+def shipped_folder(name: str) -> Path | None:
+    """The folder of a shipped checkpoint; None if the name does not begin as theirs do (`storyworld/`, ...)
+    or is an existing folder. Raises CheckpointError, listing the shipped names, for any other name."""
+    if (folder := folder_of_name(name)) is not None and name not in (names := shipped_names()):
+        known = ", ".join(names) or NONE_SHIPPED
         raise CheckpointError(f"{name}: no such checkpoint comes with the project (there are: {known})")
-    return folder / name.removeprefix(PREFIX)
+    return folder
 
 
 def default_device() -> str:

@@ -47,7 +47,7 @@ from cdlm_lab.encoders.checkpoint import (
 )
 from cdlm_lab.encoders.conversion import copy_local_to_global
 from cdlm_lab.encoders.language_model import CrossDocumentLM
-from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES
+from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES, fault_of_weights, is_adapter
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 from cdlm_lab.parameters import ParameterError, settings
 
@@ -333,11 +333,37 @@ def load_trained(
     """A model of `model_class`, head included, from the folder that its training wrote, and its tokenizer."""
     plan = _Plan(name=os.fspath(folder), **options)
     config = plan.of_longformer(checkpoint.read_config(plan.name))
-    # nothing is drawn from the seed: all weights are in the folder
-    model, _ = checkpoint.read_model(model_class, plan.name, config, seed=0)
+    if is_adapter(plan.name):
+        model = _with_adapter(model_class, plan.name, config)
+    else:  # nothing is drawn from the seed: all weights are in the folder
+        model, _ = checkpoint.read_model(model_class, plan.name, config, seed=0)
     tokenizer = load_tokenizer(plan.name)
     _check_of_one_model(tokenizer, model, plan)
     return plan.ready(model), tokenizer
+
+
+def _with_adapter(
+    model_class: type[Model], folder: str, config: LongformerConfig, *, with_head: bool = True
+) -> Model:
+    """A model with the encoder of the base of the adapter in `folder`, and the adapter merged into it."""
+    from cdlm_lab.encoders import adapter  # here, since it takes PEFT a second to start
+
+    if fault := fault_of_weights(Path(folder)):
+        raise CheckpointError(fault)
+    base, longest = adapter.base_of(Path(folder)), config.max_position_embeddings - config.pad_token_id - 1
+    form = {"max_length": longest, "window": longest - longest % 2, "extend_positions": True}
+    try:
+        encoder, _ = load_encoder(base, attention="huggingface", **form)
+    except CheckpointError as error:
+        raise CheckpointError(f"{folder} was made on {base}, which cannot be opened: {error}") from error
+    with own_randomness(0):  # all is replaced
+        model = model_class(config)
+        if config.vocab_size > encoder.config.vocab_size:
+            encoder.resize_token_embeddings(config.vocab_size, mean_resizing=False)
+    model.longformer.load_state_dict(encoder.state_dict())
+    adapter.merge_from(Path(folder), model, with_head=with_head)
+    model.config.name_or_path = folder
+    return model
 
 
 def load_encoder_with_head(
@@ -506,6 +532,7 @@ def _load(
         model, has_head = _read(plan, needs_head=needs_head, encoder_only=encoder_only or not needs_head)
         _make_room_for_separators(model, tokenizer, plan, new_words=new_words)
     tokenizer.model_max_length = plan.max_length
+    model.config.name_or_path = plan.name  # an adapter names its base by it
     return plan.ready(model), tokenizer, has_head
 
 
@@ -518,6 +545,10 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
     config = checkpoint.read_config(source)
     if config.model_type == "longformer":
         config = plan.of_longformer(config)
+        if is_adapter(source):
+            if not encoder_only:
+                raise CheckpointError(f"{plan.name}: has no language-model head, as an adapter of a task")
+            return _with_adapter(CrossDocumentLM, source, config, with_head=False), False
         model, missing = checkpoint.read_model(
             CrossDocumentLM, source, config, seed=plan.seed, encoder_only=encoder_only
         )

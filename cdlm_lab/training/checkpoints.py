@@ -31,6 +31,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer import TRAINER_STATE_NAME
 
 from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
+from cdlm_lab.encoders.adapter import attached, write_adapter
 from cdlm_lab.encoders.checkpoint import without_bars
 from cdlm_lab.errors import PlainError
 from cdlm_lab.progress import is_first, processes_here
@@ -296,8 +297,12 @@ def begin_again(model: nn.Module, folder: Path) -> None:
 
 
 def write_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
-    """Write a model, and its tokenizer if given, as safetensors and JSON into a folder."""
-    model.save_pretrained(folder)
+    """Write a model, or the adapter that is on it, and its tokenizer if given, as safetensors and JSON into a
+    folder."""
+    if attached(model) is None:
+        model.save_pretrained(folder)
+    else:
+        write_adapter(model, folder)
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cdlm_lab.encoders.model_folder import Adapter
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError, settings
 from cdlm_lab.progress import usable_cores
@@ -49,6 +50,7 @@ class TrainingConfig:
     patience: int = Field(default=0, ge=0)  # evaluations without a new best until early stopping; 0 = never
     # (part of a parameter's name, factor on its learning rate). A parameter may match one part only.
     learning_rate_factors: tuple[tuple[str, Annotated[float, Field(ge=0)]], ...] = ()
+    adapter: Adapter = ""  # "lora" = of the encoder only an adapter is trained (`encoders.adapter`)
     workers: Workers = "auto"  # processes that make examples while the model computes: same results
 
     def __post_init__(self) -> None:

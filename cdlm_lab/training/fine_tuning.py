@@ -21,6 +21,7 @@ from pydantic import TypeAdapter
 from safetensors.torch import load_file
 
 from cdlm_lab.data.files import replaced_file
+from cdlm_lab.encoders.adapter import attach, merge
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.conversion import copied_globals, update_unused_globals
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER
@@ -192,13 +193,15 @@ def fine_tune(
     write: Callable[[Any, Any, Path], None] = write_model,
 ) -> TrainingResult:
     """Train, and `write` the model and its tokenizer into `folder/model` as they were at the lowest
-    validation loss, or where the judge scored them highest. Global projections that began as copies of the
-    local ones and were used by no token are copied from them again.
+    validation loss, or where the judge scored them highest; of a model with an adapter only that, which is
+    then merged. Global projections that began as copies of the local ones and were used by no token are
+    copied from them again.
 
     `name`: of the model, shown beside the progress bar. `parallel`: processes that train, such as "ddp 4";
     several create the job from `recipe`. `on_log`: called with each record of the history; None = show a
     progress bar. Raises Stopped if a stop was requested; the same call resumes from there.
     """
+    attach(job.model, job.tokenizer, job.config.adapter, seed=job.config.seed)
     begin_again(job.model, folder / TRAINING_FOLDER)  # what is a copy shows before the first step
     copied = copied_globals(job.model)
     with Progress(total=job.config.steps, desc=name, unit="step", disable=on_log is not None) as bar:
@@ -214,6 +217,7 @@ def fine_tune(
         raise Stopped(f"Stopped after step {result.steps}{of}, which is kept: run all cells again to go on.")
     update_unused_globals(copied)
     save_model(job.model, job.tokenizer, folder / MODEL_FOLDER, write=write)
+    merge(job.model)
     return result
 
 

@@ -13,8 +13,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cdlm_lab.data.files import denied
-from cdlm_lab.encoders.checkpoint import FOLDER, PREFIX
-from cdlm_lab.encoders.model_folder import MODEL_FOLDER, NO_CONFIG, SYSTEMS_FOLDER, fault_of_weights, is_model
+from cdlm_lab.encoders.model_folder import (
+    MODEL_FOLDER,
+    NO_CONFIG,
+    NONE_SHIPPED,
+    STORYWORLD,
+    SYSTEMS_FOLDER,
+    fault_of_weights,
+    folder_of_name,
+    is_model,
+    names_with,
+)
 from cdlm_lab.parameters import RUN_FILE, ParameterError
 
 REPORT_FILE = "report.json"
@@ -22,25 +31,24 @@ THRESHOLD = "threshold"  # a row in coreference reports, and so an entry in ship
 Entry = TypeVar("Entry")
 
 
-def shipped_runs(folder: Path = FOLDER) -> list[str]:
+def shipped_runs() -> list[str]:
     """The names of all trained runs that come with this copy of the project."""
-    return sorted(PREFIX + path.parent.name for path in folder.glob(f"*/{RUN_FILE}"))
+    return names_with(RUN_FILE)
 
 
-def folder_of_run(name: str, folder: Path = FOLDER) -> Path:
+def folder_of_run(name: str) -> Path:
     """The path of a run of this name, existing or not: in the project, or a folder."""
-    shipped = name.startswith(PREFIX) and not Path(name).is_dir()
-    return folder / name.removeprefix(PREFIX) if shipped else Path(name)
+    return folder_of_name(name) or Path(name)
 
 
-def trained_run(name: str, folder: Path = FOLDER) -> Path:
+def trained_run(name: str) -> Path:
     """The folder of a trained run. Raises ParameterError, listing the shipped ones, if there is none."""
-    path = folder_of_run(name, folder)
+    path = folder_of_run(name)
     if denial := denied(path / RUN_FILE):
         raise ParameterError(f"trained is {name!r}: {denial}")
     if (path / RUN_FILE).is_file():
         return path
-    known = ", ".join(shipped_runs(folder)) or "none; they are part of a clone of the repository"
+    known = ", ".join(shipped_runs()) or NONE_SHIPPED
     raise ParameterError(
         f"trained is {name!r}, where no trained run is; name a run folder, one that comes with the project "
         f'({known}), or "" to train'
@@ -80,9 +88,10 @@ def check_as_trained(settings: Any, names: Collection[str]) -> None:
     if not (run := settings.trained):
         return
     parameters = trained_parameters(run)
-    if run in shipped_runs() and settings.corpus != parameters["corpus"]:
+    of_storyworld = run in shipped_runs() and parameters["corpus"] == STORYWORLD
+    if of_storyworld and settings.corpus != STORYWORLD:
         raise ParameterError(
-            f"corpus is {settings.corpus!r}, but {run} was trained on {parameters['corpus']}; "
+            f"corpus is {settings.corpus!r}, but {run} was trained on {STORYWORLD}; "
             'write trained = "" to train on your corpus'
         )
     given = {name: getattr(settings, name) for name in names if name in parameters}

@@ -47,6 +47,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, Trai
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
 
+from cdlm_lab.encoders.adapter import attach
 from cdlm_lab.encoders.checkpoint import without_bars
 from cdlm_lab.encoders.precision import memory_kept, resolve_precision
 from cdlm_lab.parameters import ParameterError, closest_name
@@ -438,6 +439,7 @@ def train(
         FloatingPointError: a loss is nan or infinite.
     """
     _check_sizes(job)
+    attach(job.model, job.tokenizer, job.config.adapter, seed=job.config.seed)
     with history.stop_on_signals() as stop, memory_kept(), as_prepared_before(job.model):
         begin_again(job.model, folder)
         trainer = ResumableTrainer(job, folder, on_log=on_log, stop=stop)

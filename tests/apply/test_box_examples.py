@@ -8,7 +8,7 @@ import pytest
 
 from cdlm_lab.apply.loading import load
 from cdlm_lab.data.text_profile import PROFILE_FILE, foreign_to_a_model
-from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.views.answers import ForeignText
 
 TEACHER = "Klivaholt University"

@@ -16,8 +16,9 @@ import cdlm_lab
 from cdlm_lab.apply import loading
 from cdlm_lab.apply.language import LanguageModel
 from cdlm_lab.apply.loading import TASK_CLASSES, load
-from cdlm_lab.encoders.checkpoint import FOLDER, CheckpointError
+from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.encoders.encoder import EncoderWithHead
+from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference import model as coreference
 from cdlm_lab.tasks.joint import model as joint

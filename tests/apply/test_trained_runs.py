@@ -13,6 +13,7 @@ from ship import ship_run
 from cdlm_lab.apply.loading import load
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
+from cdlm_lab.encoders import model_folder
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.tasks.joint import answers as answer_selection
@@ -88,9 +89,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> AnswerRun:
 def claims(tmp_path_factory: pytest.TempPathFactory) -> VerificationRun:
     folder = str(tmp_path_factory.mktemp("claims"))
     systems = "pairwise-sum joint-ie claim-only"
-    settings = fact_verification.Settings(
-        run_folder=folder, systems=systems, evidence_sentences=2, **EXACT
-    )
+    settings = fact_verification.Settings(run_folder=folder, systems=systems, evidence_sentences=2, **EXACT)
     run = VerificationRun(settings=settings, claims={}, trained_labels=LABELS[:2])
     kept(run, {system.name: run.reader(system) for system in run.systems})
     return run
@@ -225,8 +224,11 @@ def test_claims_are_judged_as_in_the_box(claims: VerificationRun) -> None:
         model.verify("A claim.", "Some evidence.")
 
 
-def test_a_run_answers_the_same_once_it_is_shipped(claims: VerificationRun, tmp_path: Path) -> None:
-    shipped = load(ship_run(claims.folder, "storyworld/claims", tmp_path))
+def test_a_run_answers_the_same_once_it_is_shipped(
+    claims: VerificationRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_folder, "FOLDER", tmp_path)
+    shipped = load(ship_run(claims.folder, "storyworld/claims"))
     before = load(claims.folder).verify("A claim.", CANDIDATES[:2]).probabilities
     assert shipped.verify("A claim.", CANDIDATES[:2]).probabilities == pytest.approx(before, abs=1e-2)
 

@@ -14,6 +14,7 @@ from tiny_grid import PARAMETERS, plan_of, pretend, write_grid, write_notebook
 from cdlm_lab.batch import plan
 from cdlm_lab.batch.grid import GridError
 from cdlm_lab.batch.plan import Checksums, missing_need
+from cdlm_lab.encoders import model_folder
 from cdlm_lab.runs import identity
 from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.report import open_run
@@ -67,7 +68,7 @@ def test_data_and_models_that_changed(grid: Path, monkeypatch: pytest.MonkeyPatc
     corpus, model = grid.parent / "corpus", grid.parent / "model"
     corpus.mkdir()
     (corpus / "a.txt").write_text("one")
-    monkeypatch.setattr(identity, "FOLDER", grid.parent)
+    monkeypatch.setattr(model_folder, "FOLDER", grid.parent)
     model.mkdir()
     (model / "config.json").write_text("{}")
     Path("runs/c").rename("runs/old")

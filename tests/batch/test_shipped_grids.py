@@ -12,7 +12,7 @@ from tiny_grid import jobs_of, plan_of
 from cdlm_lab.batch.expansion import Job
 from cdlm_lab.batch.grid import read_grid
 from cdlm_lab.batch.plan import HUB
-from cdlm_lab.encoders.checkpoint import PREFIX
+from cdlm_lab.encoders.model_folder import PREFIX
 from cdlm_lab.encoders.variants import VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]

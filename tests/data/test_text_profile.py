@@ -14,7 +14,7 @@ from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.data.text_profile import PROFILE_FILE, TextProfile, foreign_to_a_model, texts_of_record
-from cdlm_lab.encoders.checkpoint import FOLDER
+from cdlm_lab.encoders.model_folder import FOLDER
 
 # A shipped model of each kind of run, by its folder.
 MODELS = {

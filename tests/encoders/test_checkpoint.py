@@ -36,7 +36,7 @@ from transformers import (
 )
 
 from cdlm_lab.batch.plan import missing_need
-from cdlm_lab.encoders import checkpoint
+from cdlm_lab.encoders import checkpoint, model_folder
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.conversion import longformer_config
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model, load_tokenizer
@@ -351,25 +351,30 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_does_not_come_with_the_project(tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch):
     for other in ("allenai/longformer-base-4096", "tiny"):
-        assert shipped_folder(other, tmp_path) is None
+        assert shipped_folder(other) is None
+    for place in ("FOLDER", "ENGLISH"):
+        monkeypatch.setattr(model_folder, place, tmp_path / place)
     with pytest.raises(CheckpointError, match="there are: none"):
-        shipped_folder("storyworld/cdlm", tmp_path)
-    shutil.copytree(trained, tmp_path / "rand-cdlm")
-    with pytest.raises(CheckpointError, match=r"there are: storyworld/rand-cdlm\)"):
-        shipped_folder("storyworld/cdlm", tmp_path)
+        shipped_folder("ecb/cdlm")
+    shutil.copytree(trained, tmp_path / "FOLDER" / "rand-cdlm")
+    shutil.copytree(trained, tmp_path / "ENGLISH" / "news" / "cdlm")
+    with pytest.raises(CheckpointError, match=r"there are: news/cdlm, storyworld/rand-cdlm\)"):
+        shipped_folder("storyworld/cdlm")
+    assert shipped_folder("news/cdlm") == tmp_path / "ENGLISH" / "news" / "cdlm"
     monkeypatch.chdir(tmp_path)
     Path("storyworld/mine").mkdir(parents=True)
-    assert shipped_folder("storyworld/mine", tmp_path) is None, "a folder at hand"
+    assert shipped_folder("storyworld/mine") is None, "a folder at hand"
 
 
 def test_the_projects_own_checkpoints_load_and_have_a_card():
     variants = ("cdlm", "local-cdlm", "longformer", "prefix-cdlm", "rand-cdlm")
-    assert checkpoint.shipped_names() == [f"storyworld/{variant}" for variant in variants]
-    assert (checkpoint.FOLDER / "README.md").exists()
-    for name in checkpoint.shipped_names():
+    names = [name for name in checkpoint.shipped_names() if name.startswith("storyworld/")]
+    assert names == [f"storyworld/{variant}" for variant in variants]
+    assert (model_folder.FOLDER / "README.md").exists()
+    for name in names:
         model, _ = load_language_model(name, max_length=512, window=32)
         assert all(weights.isfinite().all() for weights in model.parameters())
-    assert sum(file.stat().st_size for file in checkpoint.FOLDER.rglob("*")) <= 36e6
+    assert sum(file.stat().st_size for file in model_folder.FOLDER.rglob("*")) <= 36e6
 
 
 # ---- pickles
@@ -488,7 +493,7 @@ def test_a_hub_that_does_not_answer_is_told_within_seconds(tmp_path: Path):
     (cached / "refs").mkdir(parents=True)
     (cached / "refs" / "main").write_text("abc")
     (cached / "snapshots" / "abc").mkdir(parents=True)
-    shutil.copy(checkpoint.FOLDER / "cdlm" / "config.json", cached / "snapshots" / "abc")
+    shutil.copy(model_folder.FOLDER / "cdlm" / "config.json", cached / "snapshots" / "abc")
     environ = {name: value for name, value in os.environ.items() if "OFFLINE" not in name}
     environ |= {"HF_HUB_CACHE": str(tmp_path), "NO_PROXY": "", "no_proxy": ""}
     ended = subprocess.run(

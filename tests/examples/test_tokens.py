@@ -13,8 +13,8 @@ from transformers import PreTrainedTokenizerFast, RobertaTokenizer
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CoreferenceDocument
-from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.encoders.encoder import load_tokenizer
+from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.examples import tokens
 from cdlm_lab.examples.tokens import (
     SpecialTokens,

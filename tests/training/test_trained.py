@@ -10,12 +10,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from ship import ship_run
 
+from cdlm_lab.encoders import model_folder
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder, shipped_names
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import trained
 from cdlm_lab.training.trained import (
     check_as_trained,
-    folder_of_run,
     shipped_runs,
     trained_model,
     trained_run,
@@ -49,7 +49,7 @@ def run(tmp_path: Path) -> Path:
         (folder / "systems" / name / "test.npz").write_bytes(b"predictions")
     checkpoint = folder / "systems" / "cdlm-0" / "training" / "checkpoint-1" / "model"
     a_model(checkpoint)
-    (checkpoint.parents[1] / "history.jsonl").write_text('{"step": 1}\n')
+    (checkpoint.parents[1] / "history.jsonl").write_text('{"step": 1, "seconds": 3600.0}\n')
     (folder / "run.json").write_text(f'{{"name": "matching", "parameters": {PARAMETERS}, "sessions": []}}')
     return folder
 
@@ -57,8 +57,8 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What comes with the project is here."""
-    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
-        monkeypatch.setattr(function, "__defaults__", (tmp_path / "shipped",))
+    monkeypatch.setattr(model_folder, "FOLDER", tmp_path / "shipped")
+    monkeypatch.setattr(model_folder, "ENGLISH", tmp_path / "english")
     return tmp_path / "shipped"
 
 
@@ -74,7 +74,7 @@ def test_a_shipped_run_has_models_in_half_precision_their_histories_and_nothing_
         for name in ("gru-0", "cdlm-0")
         for file in ("config.json", "model.safetensors")
     ]
-    assert files == {"run.json", *models, "systems/cdlm-0/training/history.jsonl"}
+    assert files == {"run.json", "LICENSE", "README.md", *models, "systems/cdlm-0/training/history.jsonl"}
     before = load_file(trained_model(str(run), "gru-0") / "model.safetensors")
     after = load_file(trained_model("storyworld/matching", "gru-0") / "model.safetensors")
     assert after["weight"].dtype == torch.float16
@@ -89,9 +89,10 @@ def test_a_language_model_is_shipped_as_a_folder_that_encoders_are_opened_from(t
     a_model(tmp_path / "run" / "model")
     (tmp_path / "run" / "run.json").write_text('{"name": "pretraining", "parameters": {}, "sessions": []}')
     assert ship_run(tmp_path / "run", "storyworld/cdlm") == project / "cdlm"
-    assert sorted(path.name for path in (project / "cdlm").iterdir()) == ["config.json", "model.safetensors"]
-    assert shipped_names(project) == ["storyworld/cdlm"]
-    assert shipped_folder("storyworld/cdlm", project) == project / "cdlm"
+    files = ["LICENSE", "README.md", "config.json", "model.safetensors"]
+    assert sorted(path.name for path in (project / "cdlm").iterdir()) == files
+    assert shipped_names() == ["storyworld/cdlm"]
+    assert shipped_folder("storyworld/cdlm") == project / "cdlm"
     assert shipped_runs() == []
 
 
@@ -101,7 +102,7 @@ def test_a_shipped_run_has_the_shipped_name_of_its_encoder(run: Path, project: P
         (tmp_path / name / "run.json").write_text('{"name": "pretraining", "parameters": {}}')
     given = {"model": str(tmp_path / "cdlm" / "model"), "title": "a b " * 999}
     (run / "run.json").write_text(json.dumps({"name": "tagging", "parameters": given}))
-    for name, encoder in (("longformer", given["model"]), ("cdlm", "storyworld/cdlm")):
+    for name, encoder in (("longformer", "cdlm/model"), ("cdlm", "storyworld/cdlm")):
         ship_run(tmp_path / name, f"storyworld/{name}")
         ship_run(run, "storyworld/tagging")
         assert trained.trained_parameters("storyworld/tagging") == given | {"model": encoder}
@@ -110,8 +111,8 @@ def test_a_shipped_run_has_the_shipped_name_of_its_encoder(run: Path, project: P
 def test_shipping_again_replaces_and_a_failure_leaves_what_was_there(
     run: Path, project: Path, tmp_path: Path
 ):
-    for name in ("matching", "storyworld/a/b"):
-        with pytest.raises(CheckpointError, match=r"must be storyworld/<task>"):
+    for name in ("matching", "storyworld/a/b", "mine/matching"):
+        with pytest.raises(CheckpointError, match=r"must be <group>/<task>"):
             ship_run(run, name)
     ship_run(run, "storyworld/matching")
     (run / "systems" / "cdlm-0").rename(tmp_path / "aside")

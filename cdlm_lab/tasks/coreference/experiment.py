@@ -32,6 +32,7 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.convert.conll import Chains
 from cdlm_lab.data.records import Kind, PassedOver, Topic, gold_clusters, mentions_of
 from cdlm_lab.encoders.encoder import AttentionDropout
+from cdlm_lab.encoders.model_folder import Adapter
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples.collate import Collate, like_lengths_together
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
@@ -113,6 +114,7 @@ class Settings:
     reset_globals: bool = False
     attention: str = "auto"
     attention_dropout: AttentionDropout = 0.0
+    adapter: Adapter = ""
     epochs: int = Field(default=1, ge=1)
     negatives_per_positive: float = 4.0
     train_pairs: int = Field(default=2000, ge=0, description="0 means all")
@@ -133,6 +135,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.adapter and self.reset_globals:
+            raise ParameterError("adapter keeps the encoder as it is, reset_globals does not; choose one")
         if self.predicted_topics and self.topic_level not in ("auto", "predicted"):
             raise ParameterError(
                 f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"
@@ -186,7 +190,8 @@ class CoreferenceRun(ModelRun, Scorer):
         }
         train_examples, dev_examples = _drawn(settings, examples, groups)
         passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
-        passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers", "seed")
+        passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers")
+        passes |= parameters_of(settings, "seed", "adapter")
         if settings.scorer == "one-reading":
             passes["learning_rate_factors"] = (("scorer", HEAD_RATE),)
         config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)

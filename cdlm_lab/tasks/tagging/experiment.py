@@ -30,7 +30,7 @@ from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, read_storyworld_topics
 from cdlm_lab.data.tags import SHARED, labels_of, spans_of, tagged_mentions
-from cdlm_lab.encoders.model_folder import is_model
+from cdlm_lab.encoders.model_folder import Adapter, is_model
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import TAG, f1_of, precision_and_recall, span_counts, word_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
@@ -76,13 +76,15 @@ class Settings(TaggerSettings):
     learning_rate: float = 0.003
     encoder_epochs: int = Field(default=3, ge=1)
     encoder_learning_rate: float = 0.001
+    adapter: Adapter = ""
     schedule: Literal["constant", "linear"] = "constant"
     weight_decay: float = 0.01
     select_by: Literal["f1", "loss"] = "f1"
     patience: int = Field(default=0, ge=0)
 
     def __post_init__(self) -> None:
-        _ = self.chosen
+        if not any(one.trains_encoder for one in self.chosen) and self.adapter:
+            raise ParameterError(f'adapter is {self.adapter!r}, but no system fine-tunes one; write ""')
         if any(not (one.isdigit() and int(one)) for one in names_in(self.sweep)):
             raise ParameterError(f'sweep is {self.sweep!r}; write whole numbers above 0, such as "2 5 25"')
 
@@ -100,6 +102,7 @@ class Settings(TaggerSettings):
             precision=self.precision,
             workers=0,  # the inputs of taggers exist already, and are too large to send between processes
             seed=seed,
+            adapter=self.adapter if trained else "",
         )
         form = {"weight_decay": self.weight_decay, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
         return replace(config, decay_power=1.0 if falls else 0.0, **form)

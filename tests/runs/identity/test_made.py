@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ship import ship_run
 
+from cdlm_lab.encoders import model_folder
 from cdlm_lab.encoders.model_folder import FOLDER
 from cdlm_lab.runs import identity
 from cdlm_lab.runs.identity import facts_of, fingerprint_of_model, lineage, read_made
@@ -39,7 +40,9 @@ def answered(folder: Path, encoder: Path) -> multihop_qa.MultihopRun:
     return run
 
 
-def test_what_made_a_model_through_three_runs(small, cache: Path, tmp_path: Path) -> None:
+def test_what_made_a_model_through_three_runs(
+    small, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     base = replace(small, variant="longformer", run_folder=str(tmp_path / "base"))
     pretraining.train(pretraining.prepare(base, cache=cache))
     first = read_made(tmp_path / "base" / "model")
@@ -79,8 +82,11 @@ def test_what_made_a_model_through_three_runs(small, cache: Path, tmp_path: Path
     }
     assert facts["recipe"] != recipe
 
-    ship_run(tmp_path / "once", "storyworld/new", folder=tmp_path / "shipped")
-    assert read_made(tmp_path / "shipped" / "new" / "systems" / "cdlm-0" / "model") == made
+    monkeypatch.setattr(model_folder, "FOLDER", tmp_path / "shipped")
+    ship_run(tmp_path / "once", "storyworld/new")
+    shipped = read_made(tmp_path / "shipped" / "new" / "systems" / "cdlm-0" / "model")
+    assert shipped["parent"]["made"] == made["parent"]["made"]
+    assert str(tmp_path) not in json.dumps(shipped), "no place of this machine"
     opened = replace(run.settings, trained=str(tmp_path / "once"), run_folder=str(tmp_path / "opened"))
     assert multihop_qa.prepare(opened).origins == {"cdlm": {"base": "longformer", "after": []}}
     assert multihop_qa.prepare(opened).encoders["cdlm"]["model"] == base, "as before it was trained"

@@ -19,6 +19,7 @@ from transformers import AutoTokenizer, LongformerForMaskedLM
 
 from cdlm_lab.data.records import Cluster, Document
 from cdlm_lab.data.splits import SPLITS
+from cdlm_lab.encoders import model_folder
 from cdlm_lab.encoders.checkpoint import HEAD_FILE
 from cdlm_lab.encoders.conversion import copied_globals
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER
@@ -45,7 +46,6 @@ from cdlm_lab.tasks.joint.paragraphs import (
 )
 from cdlm_lab.tasks.joint.paragraphs_view import facts
 from cdlm_lab.training import fine_tuning
-from cdlm_lab.training.trained import folder_of_run, shipped_runs, trained_run
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
@@ -176,8 +176,7 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
     finished: Finished, report: Report, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """From its folder, and as shipped, in half precision; with the sizes and the history of its training."""
-    for function in (folder_of_run, trained_run, shipped_runs, ship_run):
-        monkeypatch.setattr(function, "__defaults__", (tmp_path / "project",))
+    monkeypatch.setattr(model_folder, "FOLDER", tmp_path / "project")
     ship_run(finished[2], "storyworld/paragraphs")
     losses = [row["loss"] for row in report.tables["history"] if "loss" in row]
     for number, name in enumerate((str(finished[2]), "storyworld/paragraphs")):

@@ -15,9 +15,8 @@ import torch
 from tagging_runs import saved
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
-from cdlm_lab.encoders.checkpoint import FOLDER
 from cdlm_lab.encoders.encoder import TinySizes, load_language_model
-from cdlm_lab.encoders.model_folder import MODEL_FOLDER
+from cdlm_lab.encoders.model_folder import FOLDER, MODEL_FOLDER
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.tokens import token_texts
 from cdlm_lab.parameters import ParameterError
