@@ -72,7 +72,8 @@ def test_the_environment_of_the_tests_satisfies_the_bounds():
     outside = {
         f"{requirement} is {version(requirement.name)}"
         for requirement in requirements()
-        if not requirement.specifier.contains(version(requirement.name), prereleases=True)
+        if requirement.name != "cdlm_lab_models"  # which a clone has in data/models
+        and not requirement.specifier.contains(version(requirement.name), prereleases=True)
     }
     assert outside == set()
 

@@ -208,7 +208,7 @@ class LanguageModel:
         return Attended(source=source[1], parts=attended, texts=words_of_texts, **notes)
 
     def _foreign(self, named: Mapping[str, str]) -> str:
-        return foreign_to(self.profile, self.name, named.values())
+        return foreign_to(self.profile, self.name, named.values(), real=["news/cdlm"])
 
     @cached_property
     def _special(self) -> SpecialTokens:

@@ -20,6 +20,7 @@ from cdlm_lab.views import html
 PACKAGE = Path(__file__).resolve().parents[1]
 Part, Item = TypeVar("Part"), TypeVar("Item")
 PATIENCE = 2.0  # seconds before a progress bar appears
+NO_REAL_MODEL = "no model of real English for this comes with the project, as none is good enough"
 IN_SIGHT = 10  # most answers to a list that are shown below each other
 
 
@@ -39,11 +40,14 @@ def warn_of_cut(cut: str) -> str:
     return cut
 
 
-def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str]) -> str:
+def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str], *, real: Sequence[str]) -> str:
     """Warn, in one line, if texts that are read together are foreign to the model of that name, and return
-    the line, which belongs to the result; "" if they are not, or the model has no profile."""
+    the line, which belongs to the result; "" if they are not, or the model has no profile. `real`: the models
+    of real English that do the same; [] = none comes with the project."""
     message = profile.foreign(texts) if profile else ""
     if message:
+        others = " or ".join(f'"{one}"' for one in real if one != name)
+        message += f"; for real English open {others}" if others else "" if real else f"; {NO_REAL_MODEL}"
         _warn(f"{name}: {message}", ForeignText)
     return message
 

@@ -25,6 +25,8 @@ from cdlm_lab.training.trained import trained_threshold
 from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
 
+SHIPPED_FOR = {"event": ("ecb/events",), "entity": ("ecb/entities",)}  # kind -> models of real English
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
@@ -151,7 +153,7 @@ class CoreferenceModel:
             members=members,
             texts=own.texts,
             picture=partial(clusters_html, shown),
-            foreign=foreign_to(self.profile, self.name, own.texts.values()),
+            foreign=foreign_to(self.profile, self.name, own.texts.values(), real=SHIPPED_FOR[self.kind]),
             cut=warn_of_cut(scored.cut),
         )
 

@@ -112,7 +112,7 @@ class AnswerModel:
             for n in shown.order(self.label)
         )
         picture = partial(ranking_html, shown, system=self.label, beside=self.label)
-        foreign = foreign_to(self.profile, self.name, texts)
+        foreign = foreign_to(self.profile, self.name, texts, real=[])
         return Ranking(parts=parts, picture=picture, foreign=foreign, cut=cut)
 
 
@@ -203,7 +203,7 @@ class ClaimModel:
             parts=tuple(WeighedEvidence(evidence=n, text=text, share=share) for n, (text, share) in weighed),
             picture=partial(verdict_html, shown, shares=system.shares),
             cut=warn_of_cut("; ".join(filter(None, cut))),
-            foreign=foreign_to(self.profile, self.name, [claim.text, *claim.evidence]),
+            foreign=foreign_to(self.profile, self.name, [claim.text, *claim.evidence], real=[]),
         )
 
 

@@ -180,7 +180,7 @@ the police chief, said 74 people had been killed. The bridge dates from 1997; 57
             policy = f"{self.name} reads the first {self.run.settings.most_sentences} of each document"
         lost = total - sum(self._sentences_read(one.pair))
         cut = cut_in_words("documents", lost=lost, of=total, policy=policy, unit="sentences")
-        return {"cut": warn_of_cut(cut), "foreign": foreign_to(self.profile, self.name, one.texts)}
+        return {"cut": warn_of_cut(cut), "foreign": foreign_to(self.profile, self.name, one.texts, real=[])}
 
     def _sentences_read(self, pair: DocumentPair) -> tuple[int, int]:
         """The number of sentences of both documents, always the first ones, that the system reads."""

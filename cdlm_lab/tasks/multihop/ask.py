@@ -115,7 +115,7 @@ class QuestionModel:
             lost = sequence.lost_tokens
             total = lost + int((sequence.sentence >= 0).sum())
             cut = cut_in_words("documents", lost=lost, of=total, policy=policy)
-            foreign = foreign_to(self.profile, self.name, texts_of_record(question))
+            foreign = foreign_to(self.profile, self.name, texts_of_record(question), real=[])
             notes = {"cut": warn_of_cut(cut), "foreign": foreign}
             answers.append(_answered(question, decoded, replace(read, id=OWN), notes))
         return answers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from cdlm_lab.data.records import TaggedDocument, characters
 from cdlm_lab.data.tags import spans_of, tagged_text
@@ -55,6 +55,29 @@ class TaggedText(Pictured[NamedSpan]):
         return {"spans": list(self.rows()), "words": [asdict(one) for one in self.words]}
 
 
+EXAMPLES = {  # name of a shipped model -> a text, written for it
+    "storyworld": """\
+The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
+said a cable was to blame.
+
+Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
+were chained.
+""",
+    "litbank/names": """\
+Mrs. Hale had lived in Chester until the spring, when her brother, the captain of the Argo, sent for her. \
+She came to the old house on the hill with two servants and a grey cat.
+
+"You will find London dull," said the captain. His sister looked out at the river and did not answer.
+""",
+    "ecb/mentions": """\
+An earthquake of magnitude 6.1 struck the coast of Ecuador on Monday, killing at least three people. \
+The tremor was felt in Quito, where residents ran into the streets.
+
+The president flew to the region and promised aid for families who had lost their homes.
+""",
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class TaggingModel:
     """Finds named entities in a text, using the other occurrences of each word in it."""
@@ -64,15 +87,10 @@ class TaggingModel:
     tagger: Tagger = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
 
-    example: ClassVar[Mapping[str, Any]] = {  # of storyworld, in a box before a person types
-        "text": """\
-The order to repair the exits went to Oskmere Works, a company founded in 1938. Fire chief Yessel Brandir \
-said a cable was to blame.
-
-Brandir put the number of dead workers at 52. "Nobody told us anything," Brandir said. The doors of 33 exits \
-were chained.
-""",
-    }
+    @property
+    def example(self) -> dict[str, Any]:
+        """A text of the world that a shipped model knows, in a box before a person types."""
+        return {"text": EXAMPLES.get(self.name, EXAMPLES["storyworld"])}
 
     def tag(self, text: str | Sequence[str]) -> Any:
         """The names in a text, such as a chapter: a `TaggedText`; for a list of texts `Answers`. Only a word
@@ -92,7 +110,7 @@ were chained.
             words = sum(len(sentence.words) for sentence in one.document.sentences)
             lost = {"lost": examples.documents[number].shortened, "of": words}
             cut = cut_in_words("the ends of words", **lost, policy=policy, unit="words")
-            foreign = foreign_to(self.profile, self.name, [one.text])
+            foreign = foreign_to(self.profile, self.name, [one.text], real=["ecb/mentions", "litbank/names"])
             notes = {"cut": warn_of_cut(cut), "foreign": foreign}
             picture = partial(tags_html, of_text[number], labels=predictions.labels)
             tagged.append(_tagged(one, tags[number], picture=picture, **notes))
