@@ -192,7 +192,7 @@ class CoreferenceRun(ModelRun, Scorer):
         passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
         passes |= parameters_of(settings, "warmup_steps", "precision", "parallel", "workers")
         passes |= parameters_of(settings, "seed", "adapter")
-        if settings.scorer == "one-reading":
+        if settings.scorer == "one-reading" and not settings.adapter:  # which itself takes a higher rate
             passes["learning_rate_factors"] = (("scorer", HEAD_RATE),)
         config = config_of_passes(items=len(train_examples) // settings.epochs, **passes)
         return cls(
