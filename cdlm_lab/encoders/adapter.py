@@ -31,6 +31,7 @@ ENCODER, WORDS = "longformer", "word_embeddings"
 PROJECTIONS = ("query", "key", "value", "query_global", "key_global", "value_global", "dense")
 TARGETS = rf".*{ENCODER}\.encoder\..*\.({'|'.join(PROJECTIONS)})"
 BASE_HASH = "base_sha256"  # in the metadata of the weights
+_PREFIX = "base_model.model."  # of names in PEFT's files
 _ATTACHED = "adapter"  # in `__dict__` of the model, where no module looks for children
 _NAMED = ("cls_token", "sep_token", "pad_token", "mask_token", "unk_token", "bos_token", "eos_token")
 
@@ -56,13 +57,16 @@ def attach(
         r=RANK,
         lora_alpha=ALPHA,
         target_modules=TARGETS,
-        modules_to_save=[name for name, _ in model.named_children() if name != ENCODER],
         trainable_token_indices={WORDS: rows},
         base_model_name_or_path=base,
     )
     training = model.training
     with own_randomness(seed):
         wrapped = _on(model, config)
+    # PEFT would train copies of them inside wrappers, which are no lists of layers
+    config.modules_to_save = [name for name, _ in model.named_children() if name != ENCODER]
+    for name in config.modules_to_save:
+        getattr(model, name).requires_grad_(True)
     model.train(training)
     wrapped.base_hash = digest
     model.__dict__[_ATTACHED] = wrapped
@@ -82,7 +86,8 @@ def merge(model: PreTrainedModel) -> None:
 def write_adapter(model: PreTrainedModel, folder: Path) -> None:
     """Write the adapter that is on a model into a folder, with the config of the model."""
     wrapped = attached(model)
-    weights = {name: one.contiguous() for name, one in _state_of(wrapped).items()}
+    head = {f"{_PREFIX}{name}": one for name, one in model.state_dict().items() if not _of_encoder(name)}
+    weights = {name: one.contiguous() for name, one in (_state_of(wrapped) | head).items()}
     save_file(weights, folder / ADAPTER_WEIGHTS, metadata={"format": "pt", BASE_HASH: wrapped.base_hash})
     wrapped.peft_config["default"].save_pretrained(folder)
     model.config.architectures = [type(model).__name__]
@@ -113,16 +118,20 @@ def merge_from(folder: Path, model: PreTrainedModel, *, with_head: bool) -> None
         raise CheckpointError(
             f"{folder}: it was made on {base_of(folder)}, which has changed since; train it again"
         )
-    if not with_head:
-        config.modules_to_save = None
-        weights = {name: one for name, one in weights.items() if f".{ENCODER}." in name}
     refuse_not_finite(weights, str(folder))
+    weights = {name.removeprefix(_PREFIX): one.float() for name, one in weights.items()}
+    head = {name: weights.pop(name) for name in list(weights) if not _of_encoder(name)}
+    known = {name for name in model.state_dict() if not _of_encoder(name)} if with_head else head.keys()
     with named_faults(str(folder), ADAPTER_WEIGHTS), own_randomness(0):
+        config.modules_to_save = None
         wrapped = _on(model, config)
-        if differing := _state_of(wrapped).keys() ^ weights.keys():
+        factors = {name.removeprefix(_PREFIX) for name in _state_of(wrapped)}
+        if differing := (factors ^ weights.keys()) | (known ^ head.keys()):
             raise CheckpointError(f"{folder}: {ADAPTER_WEIGHTS} does not fit: {sorted(differing)[0]}")
-        set_peft_model_state_dict(wrapped, {name: one.float() for name, one in weights.items()})
+        set_peft_model_state_dict(wrapped, {f"{_PREFIX}{name}": one for name, one in weights.items()})
     _merged(wrapped)
+    if with_head:
+        model.load_state_dict(head, strict=False)
 
 
 def added_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
@@ -150,6 +159,10 @@ def _on(model: PreTrainedModel, config: LoraConfig) -> PeftModel:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")  # of transformers, in PEFT
         return PeftModel(model, config)
+
+
+def _of_encoder(name: str) -> bool:
+    return name.startswith(f"{ENCODER}.")
 
 
 def _state_of(wrapped: PeftModel) -> dict[str, torch.Tensor]:

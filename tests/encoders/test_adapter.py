@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from model_cases import scored
+from peft import PeftModel
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -28,7 +29,7 @@ from cdlm_lab.training.trainer import TrainingJob
 
 FORM = {"max_length": 64, "window": 32}
 BASE = "storyworld/cdlm"
-LEARNED = r"lora_|scorer.modules_to_save|trainable_tokens_delta"
+LEARNED = r"lora_|scorer.|trainable_tokens_delta"
 
 
 def batch_of(rows: list[int]) -> dict[str, Tensor]:
@@ -140,6 +141,24 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_been(trained, tmp_path
     one, other = (load_file(folder / "model" / ADAPTER_WEIGHTS) for folder in (tmp_path, trained[1]))
     assert one.keys() == other.keys()
     assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_one_reading_has_one_and_plain_peft_opens_it(tmp_path: Path):
+    model, tokenizer = load_pair_scorer(BASE, scorer="one-reading", **FORM)
+    attach(model, tokenizer, "lora", seed=0)
+    for weight in (one for one in model.parameters() if one.requires_grad):
+        torch.nn.init.normal_(weight, std=0.05)
+    batch = {name: values for name, values in batch_of([0, 1]).items() if name != "labels"}
+    pairs = torch.tensor([[False, True], [False, False]]).expand(2, 2, 2)
+    with torch.no_grad():
+        before = model.eval()(**batch, pair_mask=pairs).logits
+        write_model(model, tokenizer, tmp_path)
+        opened, _ = load_pair_scorer(tmp_path, scorer="one-reading", **FORM)
+        torch.testing.assert_close(opened(**batch, pair_mask=pairs).logits, before, rtol=1e-4, atol=1e-4)
+        base, _ = load_pair_scorer(BASE, **FORM)
+        theirs = PeftModel.from_pretrained(base, str(tmp_path)).merge_and_unload()
+    weights = opened.state_dict()
+    assert all(torch.allclose(one, weights[name], atol=1e-5) for name, one in theirs.state_dict().items())
 
 
 def test_a_tagger_has_one_too(tmp_path: Path):
