@@ -30,6 +30,7 @@ from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_document
 from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
 from cdlm_lab.explorer.widget.widget import Explorer
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.views.answers import in_its_place
 from cdlm_lab.views.html import counted, document_name, joined, shortened, visible
 from cdlm_lab.views.rerun import close_earlier
 
@@ -97,9 +98,10 @@ class ExploredCluster:
         readers = read_documents(documents, loaded, max_length=max_length)
         self.documents, self.readers = documents, readers
         self._on_opened()
-        places = (self._models[key].where for key in opened.models)
+        places = [self._models[key].where for key in opened.models]
         texts = [" ".join(one.tokens) for one in documents]
-        foreign = foreign_to_a_model((shipped_folder(one) or one for one in places), texts)
+        if foreign := foreign_to_a_model((shipped_folder(one) or one for one in places), texts):
+            foreign += in_its_place(places[0], ["news/cdlm"])
         layers = min(reader.model.config.num_hidden_layers for reader in readers)
         ids = [] if opened.example == OWN else [one.id for one in documents]
         return Content(

@@ -46,10 +46,15 @@ def foreign_to(profile: TextProfile | None, name: str, texts: Iterable[str], *, 
     of real English that do the same; [] = none comes with the project."""
     message = profile.foreign(texts) if profile else ""
     if message:
-        others = " or ".join(f'"{one}"' for one in real if one != name)
-        message += f"; for real English open {others}" if others else "" if real else f"; {NO_REAL_MODEL}"
+        message += in_its_place(name, real)
         _warn(f"{name}: {message}", ForeignText)
     return message
+
+
+def in_its_place(name: str, real: Sequence[str]) -> str:
+    """What to open in place of the model of that name, as the end of a line (see `foreign_to`)."""
+    others = " or ".join(f'"{one}"' for one in real if one != name)
+    return f"; for real English open {others}" if others else "" if real else f"; {NO_REAL_MODEL}"
 
 
 def _warn(message: str, category: type[Warning]) -> None:
