@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from cdlm_lab.data.convert.conll import Chains
 from cdlm_lab.data.coreference import topics_of, without_repeats
+from cdlm_lab.data.files import DataError
 from cdlm_lab.data.reading import format_of, open_records, read_records
-from cdlm_lab.data.records import Kind, PassedOver, Topic
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Kind, PassedOver, Topic
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
+from cdlm_lab.data.tags import spans_of
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.own import by_item, lines_of
 
 CoreferenceSplit = Literal["train", "dev", "test"]
 
@@ -104,6 +109,45 @@ def _divided(
     if split in chosen:
         return [topic for topic in topics if topic.id in chosen[split]]
     return [topic for topic in topics if topic.id not in held_out]
+
+
+def with_found_mentions(topics: Sequence[Topic], run: str, split: str, kind: Kind) -> list[Topic]:
+    """Topics whose mentions of a kind are those that a run of notebook 07 found in the validated sentences. A
+    mention in the place of a gold one is in its cluster, any other in one of its own. Raises ParameterError
+    if the run has no tags of the split, DataError if they are of other documents."""
+    file, tagged = (
+        Path(run, f"tags-{split}.jsonl"),
+        [one for t in topics for one in t.documents if one.validated],
+    )
+    if not file.is_file():
+        raise ParameterError(
+            f"mentions_run is {run!r}, where {file.name} is missing; let that run finish first"
+        )
+    names = {document.id for document in tagged}
+    lines = [(number, each) for number, each in lines_of(file) if each.get("item") in names]
+    found = by_item(file, lines, list(names), field="tags")
+    made = {one.id: _with_tags(one, *found[one.id], file=file, kind=kind) for one in tagged}
+    return [
+        replace(topic, documents=tuple(made.get(one.id, one) for one in topic.documents)) for topic in topics
+    ]
+
+
+def _with_tags(
+    document: CoreferenceDocument, line: int, tags: Sequence[Sequence[str]], *, file: Path, kind: Kind
+) -> CoreferenceDocument:
+    words = [document.sentences[number][1] - document.sentences[number][0] for number in document.validated]
+    if [len(of_sentence) for of_sentence in tags] != words:
+        what = f"document {document.id} has other validated sentences"
+        raise DataError(file, what, "give a run of notebook 07 on the same corpus", line=line, field="tags")
+    gold = {one.tokens: one.cluster for one in document.mentions if one.kind == kind}
+    mentions = []
+    for number, of_sentence in zip(document.validated, tags, strict=True):
+        begin = document.sentences[number][0]
+        for one in (span for span in spans_of(of_sentence) if span.label == kind):
+            span, name = (begin + one.first, begin + one.stop), f"{document.id}:{kind} {begin + one.first}"
+            place = {"document": document.id, "tokens": span, "sentence": number}
+            mentions.append(CoreferenceMention(id=name, kind=kind, cluster=gold.get(span, name), **place))
+    return replace(document, mentions=tuple(mentions))
 
 
 def _check_names(parameter: str, wanted: Sequence[str], topics: Sequence[Topic]) -> None:

@@ -7,6 +7,7 @@ the two systems that are compared, count as one.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from itertools import chain
@@ -61,8 +62,8 @@ def baseline_responses(topics: Sequence[Topic], groups: Sequence[MentionGroup]) 
 
 
 def measures() -> tuple[Measure, ...]:
-    """Recall, precision and F1 of MUC, B-cubed, CEAFe and LEA, and CoNLL's means of the first three; `n` of
-    CoNLL F1 is the number of topics that are scored together."""
+    """Recall, precision and F1 of MUC, B-cubed, CEAFe and LEA, CoNLL's means of the first three, and those of
+    mentions that were found; `n` of CoNLL F1 is the number of topics that are scored together."""
     of = {}
     for name in (*metrics.CONLL, "lea"):
         recall, precision = (Measure(f"{name}/{part}") for part in metrics.SCORE_PARTS[:2])
@@ -72,7 +73,9 @@ def measures() -> tuple[Measure, ...]:
         Measure(f"conll/{part}", "mean", of=of_three, counts="topics")
         for part, of_three in zip(metrics.SCORE_PARTS, means, strict=True)
     ]
-    return (*chain.from_iterable(of.values()), *conll)
+    found = [Measure(f"mentions/{part}") for part in metrics.SCORE_PARTS[:2]]
+    f1 = Measure("mentions/f1", "f1", of=(found[1].name, found[0].name))
+    return (*chain.from_iterable(of.values()), *conll, *found, f1)
 
 
 def items_of_clusters(
@@ -82,10 +85,12 @@ def items_of_clusters(
     groups: Sequence[MentionGroup],
     topic_of: Mapping[str, str],
     singletons: bool,
+    mentions: bool = False,
     **place: str,
 ) -> pd.DataFrame:
     """The table of items of systems that cluster the same mentions; an item is a topic, or several that a
-    cluster or a group crosses. `topic_of`: document -> topic; `place`: split and group of the rows."""
+    cluster or a group crosses. `topic_of`: document -> topic; `mentions`: True = with those that were found,
+    singletons included; `place`: split and group of the rows."""
     together = [[mention.place for mention in group.mentions] for group in groups]
     sides = (key, together, *responses.values())
     unit_of = metrics.joined_topics(*sides, topic=lambda place: topic_of[place[0]])
@@ -96,6 +101,11 @@ def items_of_clusters(
         for measure in (*metrics.CONLL, "lea"):
             numbers = np.array([astuple(one[measure]) for one in parts.values()]).T
             values |= {f"{measure}/recall": (*numbers[:2],), f"{measure}/precision": (*numbers[2:],)}
+        if mentions:
+            gold, found = ({one for each in side for one in each} for side in (key, response))
+            counts = [Counter(map(unit_of, some)) for some in (gold & found, gold, found)]
+            right, *of = (np.array([float(count[unit]) for unit in parts]) for count in counts)
+            values |= {"mentions/recall": (right, of[0]), "mentions/precision": (right, of[1])}
         names = ["+".join(sorted(unit)) for unit in parts]
         tables.append(items_of(values, system=system, seed=seed, items=names, **place))
     return pd.concat(tables)
@@ -133,3 +143,16 @@ def read_clusters(folder: Path, split: str, *, among: Collection[tuple]) -> list
             "compare runs on one corpus and kind, whose topics hold those of this run"
         )
     return clusters
+
+
+def read_pooled(folder: Path, kind: str) -> list[list[list[tuple]]]:
+    """The key and the clusters of test of a run on the other kind, each mention with its kind. Raises
+    ParameterError if it is not finished, or is on the same kind."""
+    file = folder / "clusters-test.json"
+    read = json.loads(read_text(file)) if file.is_file() else {}
+    if (other := read.get("kind", kind)) == kind:
+        what = (
+            f"a run on {kind} mentions too" if "kind" in read else f"without a {file.name} that says its kind"
+        )
+        raise ParameterError(f"pooled_with is {str(folder)!r}, {what}; name a finished one on the other kind")
+    return [[[(*place, other) for place in one] for one in read[side]] for side in ("key", "clusters")]

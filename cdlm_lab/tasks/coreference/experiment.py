@@ -48,7 +48,7 @@ from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference import clustering
 from cdlm_lab.tasks.coreference import examples as mention_pairs
-from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_coreference_split
+from cdlm_lab.tasks.coreference.corpus import CoreferenceSplit, read_coreference_split, with_found_mentions
 from cdlm_lab.tasks.coreference.evaluation import (
     BASELINES,
     baseline_responses,
@@ -56,6 +56,7 @@ from cdlm_lab.tasks.coreference.evaluation import (
     items_of_clusters,
     measures,
     read_clusters,
+    read_pooled,
     told_apart,
     write_for_scorers,
 )
@@ -132,6 +133,8 @@ class Settings:
     first_wrong: float = Field(default=0.02, ge=0, lt=1)
     singletons: bool = True
     compare_with: str = ""
+    mentions_run: str = ""
+    pooled_with: str = ""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -183,10 +186,14 @@ class CoreferenceRun(ModelRun, Scorer):
         for split, counted in passed_over.items():
             for line in counted.lines():
                 print(f"{split}: {line}")
-        searched = {split: searched_together(settings, topics[split], split) for split in SPLITS}
+        found = dict(topics)
+        for split in ("dev", "test") if settings.mentions_run else ():
+            form = {"run": settings.mentions_run, "kind": settings.kind}
+            found[split] = with_found_mentions(topics[split], split=split, **form)
+        searched = {split: searched_together(settings, found[split], split) for split in SPLITS}
         groups = {split: of_split for split, (_, of_split) in searched.items()}
         examples = {
-            split: pair_examples(settings, tokenizer, topics[split], groups[split]) for split in SPLITS
+            split: pair_examples(settings, tokenizer, found[split], groups[split]) for split in SPLITS
         }
         train_examples, dev_examples = _drawn(settings, examples, groups)
         passes = parameters_of(settings, "epochs", "batch_size", "micro_batch_size", "learning_rate")
@@ -209,6 +216,8 @@ class CoreferenceRun(ModelRun, Scorer):
 
     def check(self) -> None:
         """Raise ParameterError if a run to compare with is not finished or has other mentions."""
+        if pooled := self.settings.pooled_with:
+            read_pooled(Path(pooled), self.settings.kind)
         for split in ("dev", "test"):
             places = {mention.place for group in self.groups[split] for mention in group.mentions}
             for other in names_in(self.settings.compare_with):
@@ -228,6 +237,8 @@ class CoreferenceRun(ModelRun, Scorer):
         scores = [f"{given.first_run}/scores/{one}.npy" for one in splits if given.first_run]
         others = product(names_in(given.compare_with), splits)
         clusters = [f"{run}/clusters-{split}.json" for run, split in others]
+        clusters += [f"{given.pooled_with}/clusters-test.json"] * bool(given.pooled_with)
+        scores += [f"{given.mentions_run}/tags-{one}.jsonl" for one in splits if given.mentions_run]
         return replace(super().inputs, data=[*corpora_of(given), *scores], compared=clusters)
 
     @staticmethod
@@ -266,10 +277,37 @@ class CoreferenceRun(ModelRun, Scorer):
                     groups=self.groups[split],
                     topic_of={name: document.topic for name, document in documents_of(topics).items()},
                     singletons=self.settings.singletons,
+                    mentions=bool(self.settings.mentions_run),
                     split=split,
                     group=kind,
                 )
             )
+        return pd.concat(tables)
+
+    def items_in_other_ways(self, response: Sequence[Sequence[tuple]]) -> pd.DataFrame:
+        """What the measures count in the clusters of test also without singletons (or with them), and if a
+        run on the other kind is named, in those of both kinds together."""
+        given, key = self.settings, key_of(self.topics["test"], self.settings.kind)
+        sides = {given.kind: (key, response)}
+        if given.pooled_with:
+            theirs = read_pooled(Path(given.pooled_with), given.kind)
+            mine = [[[(*place, given.kind) for place in one] for one in side] for side in (key, response)]
+            sides["all"] = tuple([*a, *b] for a, b in zip(mine, theirs, strict=True))
+        tables = [
+            items_of_clusters(
+                both[0],
+                {(SYSTEM, UNTRAINED): both[1]},
+                groups=self.groups["test"],
+                topic_of={name: one.topic for name, one in documents_of(self.topics["test"]).items()},
+                singletons=singletons,
+                mentions=bool(given.mentions_run),
+                split="test",
+                group=name + ("" if singletons else ", without singletons"),
+            )
+            for name, both in sides.items()
+            for singletons in (True, False)
+            if (name, singletons) != (given.kind, given.singletons)
+        ]
         return pd.concat(tables)
 
     def own_predictions(
@@ -541,6 +579,9 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
         rows = rows + [row for row in beside.rows if row.system == name]
         comparisons = beside.comparisons + comparisons
         items.append(beside.items[beside.items["system"] == name])
+    if prepared.settings.mentions_run or prepared.settings.pooled_with:
+        further = evaluation.evaluate(prepared.items_in_other_ways(own["test"]), prepared.MEASURES, [])
+        rows, items = rows + further.rows, [*items, further.items]
     rows = [_shown(row, {test["b"]: test["p_holm"] for test in comparisons}) for row in rows]
     chosen = {"threshold": threshold, "threshold/dev_conll_f1": predictions.choice.score}
     rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
@@ -569,8 +610,10 @@ def write_predicted(
 ) -> list[list[tuple]]:
     """The predicted clusters, written into the run folder, also for reference scorers beside the key."""
     folder, topics, clusters = prepared.folder, prepared.topics[split], response_at(groups, threshold)
-    write_json(folder / f"clusters-{split}.json", {"clusters": clusters})
-    key = gold_clusters(topics, kind=prepared.settings.kind)
+    key, kind = gold_clusters(topics, kind=prepared.settings.kind), prepared.settings.kind
+    write_json(
+        folder / f"clusters-{split}.json", {"clusters": clusters, "key": key_of(topics, kind), "kind": kind}
+    )
     write_for_scorers(folder / f"key-{split}.conll", topics, key)
     response = {
         f"{one.group.id}/{number}": cluster

@@ -27,7 +27,7 @@ from cdlm_lab.encoders.precision import computing_in, precision_in_words
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
-from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, dev_judge, first_scores
+from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, dev_judge, first_scores
 from cdlm_lab.tasks.coreference.scoring import (
     GroupPrediction,
     Predictions,
@@ -417,6 +417,17 @@ def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
     return Shown(errors_html(*errors, **form))
 
 
+def found_view(report: Report) -> list[ScoreTable]:
+    """The scores of test with and without singletons, and of both kinds together, if the run has them."""
+    groups = dict.fromkeys(row.group for row in report.rows if row.group and row.split == "test")
+    layout, labels = replace(LAYOUT, shown=[*LAYOUT.shown, threes("Mentions", "mentions")]), {SYSTEM: SYSTEM}
+    return [
+        score_table(report, layout, labels=labels, group=group, caption=group)
+        for group in groups
+        if len(groups) > 1
+    ]
+
+
 def table_view(report: Report) -> ScoreTable:
     """Baselines and systems on test, and below them the paper's scores on the same kind of mentions."""
     kind, systems = report.parameters["kind"], dict.fromkeys(row.system for row in report.rows if row.system)
@@ -482,5 +493,5 @@ def _shown(
         document.tokens[first:last],
         (start - first, end - first),
         document=document_name(mention.document, joined(document.tokens[slice(*document.sentences[0])])),
-        gold=names[mention.cluster] if names is not None else None,
+        gold=names.get(mention.cluster) if names is not None else None,  # of one that was found, perhaps none
     )

@@ -12,6 +12,7 @@ after `patience` epochs without improvement, in the released code one epoch late
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -25,7 +26,7 @@ from pydantic import Field
 from torch import nn
 
 from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
-from cdlm_lab.data.files import DataError
+from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.data.reading import read_records
 from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, read_storyworld_topics
@@ -494,6 +495,11 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
     """Scores of all systems on dev and test, the planned comparisons, the sweep over K, and the analyses of
     section 5."""
     made = run.evaluated(predictions)
+    for split, shown in predictions[run.shown.key].items():  # as `own_predictions` reads them
+        ids = [shown.examples.documents[number].document.id for number in shown.documents]
+        lines = zip(ids, shown.predicted(), strict=True)
+        with replaced_file(run.folder / f"tags-{split}.jsonl") as file:
+            file.writelines(f"{json.dumps({'item': one, 'tags': tags})}\n" for one, tags in lines)
     f1 = {(row.system, row.seed): row.value for row in made.rows if (row.split, row.metric) == ("dev", "f1")}
     swept = [one for one in run.trainings if one.system.name == "doc-arc"]
     swept.sort(key=lambda one: (one.most, one.seed))
