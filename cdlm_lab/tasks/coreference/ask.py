@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +19,7 @@ from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.coreference.examples import group_mentions
 from cdlm_lab.tasks.coreference.found import Finder, found_spans
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Scorer, pair_examples, predict_groups
-from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters
+from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters, texts_html
 from cdlm_lab.training.trained import trained_threshold
 from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
@@ -146,13 +145,15 @@ class CoreferenceModel:
 
         members = tuple(map(tuple, scored.prediction.clusters(threshold)))
         shown = shown_clusters([own.topic], scored.prediction, threshold, gold=False)
+        parts = tuple(tuple(map(mention, cluster)) for cluster in members)
+        places = [[(one.document, one.start, one.end) for one in cluster] for cluster in parts]
         return Clusters(
-            parts=tuple(tuple(map(mention, cluster)) for cluster in members),
+            parts=parts,
             threshold=threshold,
             topic=own.topic,
             members=members,
             texts=own.texts,
-            picture=partial(clusters_html, shown),
+            picture=lambda: texts_html(own.texts, places) + clusters_html(shown),
             foreign=foreign_to(self.profile, self.name, own.texts.values(), real=SHIPPED_FOR[self.kind]),
             cut=warn_of_cut(scored.cut),
         )

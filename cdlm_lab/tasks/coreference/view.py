@@ -8,11 +8,13 @@ split) only the worst is shown, and the others are counted."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
 from cdlm_lab.data.coreference import gold_names
-from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Topic, gold_clusters
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Span, Topic, gold_clusters
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
 from cdlm_lab.encoders.precision import computing_in, precision_in_words
@@ -154,6 +156,43 @@ def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = No
         chips=CHIPS,
         in_fold=IN_FOLD,
     )
+
+
+MOST_TEXTS, LONGEST_TEXT = 6, 6_000  # documents that are shown as texts, and characters of each
+_MARK = re.compile(r"</?m>", re.IGNORECASE)
+
+
+def texts_html(texts: Mapping[str, str], clusters: Sequence[Sequence[tuple[str, int, int]]]) -> str:
+    """Documents side by side, those with the most mentions of clusters of several, at most MOST_TEXTS, with
+    the colour and number of its cluster on each mention (document, start, end in characters)."""
+    several = sorted((one for one in clusters if len(one) > 1), key=len, reverse=True)
+    numbers = {one: number for number, cluster in enumerate(several, start=1) for one in cluster}
+    spans: dict[str, dict[Span, int]] = {name: {} for name in texts}
+    for name, *span in (one for cluster in clusters for one in cluster):
+        spans[name][tuple(span)] = numbers.get((name, *span), 0)
+    linked = {name: sum(map(bool, of_text.values())) for name, of_text in spans.items()}
+    shown = sorted(texts, key=linked.__getitem__, reverse=True)[:MOST_TEXTS]
+    marked = [(name, _segments(texts[name], spans[name])) for name in texts if name in shown]
+    rules = (
+        f".cdlm-texts:has(.m{n}:hover) .m{n}{{outline:2px solid {GLOBAL}}}"
+        for n in range(1, len(several) + 1)
+    )
+    form = {"hues": html.HUES, "grey": UNKNOWN, "left_out": len(texts) - len(shown), "style": "".join(rules)}
+    return view("texts", "tasks/coreference/texts.html.jinja", width=1180, texts=marked, **form)
+
+
+def _segments(text: str, spans: Mapping[Span, int]) -> list[tuple[str, int | None, list[int]]]:
+    """Pieces of a text, each with the number of the innermost mention that it is in, 0 = one alone, None = in
+    none, and the numbers of the clusters whose mentions end with it."""
+    stop = min(len(text), LONGEST_TEXT)
+    cuts = sorted({0, stop, *(place for span in spans for place in span if place < stop)})
+    segments = []
+    for start, end in pairwise(cuts):
+        inside = [span for span in spans if span[0] <= start and end <= span[1]]
+        number = spans[min(inside, key=lambda span: span[1] - span[0])] if inside else None
+        ends = [number for span, number in spans.items() if span[1] == end and number]
+        segments.append((_MARK.sub("", text[start:end]), number, ends))
+    return [*segments, ("\u2026", None, [])] if stop < len(text) else segments
 
 
 def errors_html(
