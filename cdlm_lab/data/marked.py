@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -109,7 +109,7 @@ def _is_heading(line: str) -> bool:
 TOPIC = "own documents"
 _Marked = tuple[int, int, int]  # start and end of a mention in characters, line of its <m>
 
-_MARK = re.compile(r"(</?m>)", re.IGNORECASE)
+MARKS = re.compile(r"(</?m>)", re.IGNORECASE)
 _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # in joined tokens, without spaces
 
 
@@ -170,7 +170,7 @@ def read_marked_documents(path: str | Path, *, kind: Kind, needs_marks: bool = T
 
 def unmarked(text: str) -> tuple[str, list[int]]:
     """A text without its marks, and for each character as given its place in that."""
-    pieces = _MARK.split(text)  # every second one is a mark
+    pieces = MARKS.split(text)  # every second one is a mark
     places: list[int] = []
     plain = 0
     for number, piece in enumerate(pieces):
@@ -201,7 +201,7 @@ def _documents(
 ) -> list[CoreferenceDocument]:
     sections = sections_of(source, lines)
     for section in sections:
-        if _MARK.search(section.title):
+        if MARKS.search(section.title):
             remedy = "write it as == title =="
             raise DataError(source, "a mark in the title", remedy, line=section.line, field="heading")
     return [_document(source, one._replace(start=begin + one.start), kind) for one in sections]
@@ -219,7 +219,16 @@ def _whole_file(path: Path) -> Section:
 
 def has_marks(text: str) -> bool:
     """Whether a text has a mark of a mention, at its begin or end."""
-    return _MARK.search(text) is not None
+    return MARKS.search(text) is not None
+
+
+def with_marks(text: str, spans: Iterable[Span]) -> str:
+    """A text with <m> and </m> around spans of its characters, none of which cross."""
+    starts, ends = zip(*spans, strict=True) if spans else ((), ())
+    marks = [(place, 1, "<m>") for place in starts] + [(place, 0, "</m>") for place in ends]
+    places = [0, *(place for place, *_ in sorted(marks)), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(places)]
+    return "".join(chain.from_iterable(zip(pieces, [*(mark for *_, mark in sorted(marks)), ""], strict=True)))
 
 
 def _document(
@@ -300,7 +309,7 @@ def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, Sequ
     marked: list[_Marked] = []
     length = 0
     for number, line in lines:
-        for piece in _MARK.split(f"{line}\n"):
+        for piece in MARKS.split(f"{line}\n"):
             if piece.lower() == "<m>":
                 opened.append((length, number))
             elif piece.lower() != "</m>":

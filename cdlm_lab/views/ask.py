@@ -13,9 +13,10 @@ from typing import Any
 from IPython.display import display
 from ipywidgets import HTML, Button, FloatSlider, HBox, Layout, Text, Textarea, VBox, Widget
 
-from cdlm_lab.data.marked import filled_lines, pasted_documents
+from cdlm_lab.data.marked import MARKS, filled_lines, pasted_documents
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
+from cdlm_lab.views.marked_text import MarkedText
 from cdlm_lab.views.rerun import close_whole, close_with_cell
 
 LONGEST_LINE = 200  # characters of an example that is typed in one line
@@ -52,19 +53,25 @@ def printed_in(message: HTML) -> Iterator[None]:
         message.value = ""
 
 
+def as_pasted(documents: Mapping[str, str]) -> str:
+    """Documents as one text, each under its heading, as `pasted_documents` reads them."""
+    return "\n\n".join((f"== {title} ==\n" if title else "") + body for title, body in documents.items())
+
+
 class _Field:
     """A value of a question: the widget that it is typed into, and how it is read there."""
 
-    def __init__(self, name: str, example: Any, hint: str) -> None:
+    def __init__(self, name: str, example: Any, hint: str, *, marks: bool = False) -> None:
         self.name, self.kind = name.replace("_", " "), type(example)
         text, hints = example, {list: "one on each line", dict: HEADINGS}
         if isinstance(example, list):
             text = "\n".join(example)
         elif isinstance(example, dict):
-            titled = ((f"== {title} ==\n" if title else "") + body for title, body in example.items())
-            text = "\n\n".join(titled)
-        if isinstance(example, Widget):
-            self.widget: Widget = example
+            text = as_pasted(example)
+        if marks and isinstance(example, dict):
+            self.widget: Widget = MarkedText(value=text)
+        elif isinstance(example, Widget):
+            self.widget = example
         elif isinstance(example, float):
             form = {"min": 0.02, "max": 0.98, "step": 0.02, "continuous_update": False, "tooltip": hint}
             self.widget = FloatSlider(value=example, description=self.name, **form)
@@ -72,7 +79,7 @@ class _Field:
             self.widget = Text(value=text, placeholder=f"your {self.name}", layout=Layout(width="auto"))
         else:
             self.widget = Textarea(value=text, rows=ROWS, layout=Layout(width="auto"))
-        self.is_long = isinstance(self.widget, Textarea)
+        self.is_long = isinstance(self.widget, Textarea | MarkedText)
         said = hint or hints.get(self.kind, "")
         self.said = f"{escaped(self.name)}{': ' if said else ''}{said}"
         if isinstance(self.widget, Text | Textarea):
@@ -103,8 +110,12 @@ class AskBox:
         button: str = "Ask",
         hints: Mapping[str, str] | None = None,
         show: Callable[[str], None] | None = None,
+        mark: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
     ) -> None:
-        each = {name: _Field(name, value, (hints or {}).get(name, "")) for name, value in example.items()}
+        hints, marks = hints or {}, mark is not None
+        each = {name: _Field(name, one, hints.get(name, ""), marks=marks) for name, one in example.items()}
+        self._mark, finding = mark, Button(description="Find mentions", icon="magic")
+        finding.on_click(lambda button: self._try(self.mark))
         self._methods = [method] if callable(method) else [*method]
         self._read, self._show = each, show or ReplacedOutput()
         self._answered: list[Any] | None = None  # the values that the shown answer is for
@@ -114,7 +125,8 @@ class AskBox:
         self.message, column = HTML(), Layout(flex="1 1 380px", width="auto")
         texts = [VBox([HTML(one.said), one.widget], layout=column) for one in each.values() if one.is_long]
         lines = [one.widget for one in each.values() if isinstance(one.widget, Text)]
-        others = [one.widget for one in each.values() if not isinstance(one.widget, Text | Textarea)]
+        others = [one.widget for one in each.values() if not (one.is_long or isinstance(one.widget, Text))]
+        others = [finding, *others] if marks else others
         beside, wide = (Layout(flex_flow="row wrap"), Layout(width="100%", max_width="1180px"))
         rows = [*lines, HBox(texts, layout=beside), HBox([self.button, *others], layout=beside), self.message]
         style = HTML(_DIRECTION, layout=Layout(display="none"))
@@ -124,6 +136,14 @@ class AskBox:
         for widget in self.fields.values():
             if isinstance(widget, FloatSlider):
                 widget.observe(lambda change: self._on_click(), names="value")
+
+    def mark(self) -> None:
+        """Find the mentions in the documents, in place of their marks, and mark them there."""
+        with printed_in(self.message):
+            for field in self._read.values():
+                if isinstance(field.widget, MarkedText) and self._mark:
+                    plain = {name: MARKS.sub("", text) for name, text in field.read().items()}
+                    field.widget.value = as_pasted(self._mark(plain))
 
     def ask(self) -> None:
         """Answer what is in the fields, and show the answer. Raises ValueError if it cannot be read."""
@@ -143,11 +163,13 @@ class AskBox:
         return [widget.value for widget in self.fields.values()]
 
     def _on_click(self) -> None:
-        if self.button.disabled or self._values() == self._answered:  # such as the second of two clicks
-            return
+        if not self.button.disabled and self._values() != self._answered:  # else the second of two clicks
+            self._try(self.ask)
+
+    def _try(self, do: Callable[[], None]) -> None:
         self.button.disabled, problem = True, ""
         try:
-            self.ask()
+            do()
         except ValueError as error:
             problem = f'<span style="color:#d64545">{escaped(" ".join(str(error).split()))}</span>'
             if not self.keeps:
@@ -170,6 +192,8 @@ def ask_box(
         example: name of a parameter -> its value at first, whose type makes the field: a short text is one
             line, a longer one a box; a list has one entry on each line, a dict of texts one document under
             each title; a float in (0, 1) is a slider, which asks when it is moved; a widget stays as it is.
-        form: `button`, its word; `hints`, name of a field -> HTML that says how to fill it.
+        form: `button`, its word; `hints`, name of a field -> HTML that says how to fill it; `mark`, which
+            returns documents with marks around their mentions: in the field of documents one then adds and
+            removes mentions by clicks, and a second button finds them.
     """
     return AskBox(method, example, **form)

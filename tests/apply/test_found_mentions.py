@@ -9,8 +9,10 @@ from cdlm_lab.apply.loading import MENTIONS, load, mention_finder
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.tasks.coreference import view
 from cdlm_lab.tasks.coreference.ask import CoreferenceModel
 from cdlm_lab.tasks.coreference.found import found_spans
+from cdlm_lab.views.ask import AskBox
 
 TEXTS = {
     "police": "\ufeffA fire broke out in the old mill.\r\n\n  One man\u00a0was arrested.",
@@ -103,3 +105,33 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cdlm_lab.apply.loading.shipped_runs", list)
     with pytest.raises(ParameterError, match=f"no mention is marked, and {MENTIONS}, .* is not here; mark"):
         mention_finder()
+
+
+def test_found_mentions_are_marked_to_be_looked_over(coreference: CoreferenceModel) -> None:
+    def nested(text: str) -> list:
+        return finder("fire", "blaze")(text) + finder("fire broke")(text)
+
+    marked = coreference.marked({"a": "A fire broke out.", "b": "The blaze."}, mentions=nested)
+    assert marked == {"a": "A <m><m>fire</m> broke</m> out.", "b": "The <m>blaze</m>."}
+    assert coreference.marked(marked, mentions=nested) == marked, "given marks stay"
+
+
+def test_a_model_of_real_texts_opens_on_three_articles(
+    coreference: CoreferenceModel, capsys, monkeypatch
+) -> None:
+    real = replace(coreference, corpus="ecb", open_finder=lambda name: finder("burst", "flood", "disaster"))
+    documents = real.example["documents"]
+    assert len(documents) == 3
+    assert all(120 <= len(text.split()) <= 200 and "<m>" not in text for text in documents.values())
+    shown = real.clusters(documents)._repr_html_()
+    assert 'class="cdlm-view cdlm-texts"' in shown
+    assert all(name in shown for name in documents)
+    monkeypatch.setattr("cdlm_lab.apply.loading.shipped_runs", list)
+    view.show_articles(lambda name: coreference, "ecb/events", "ecb/entities")
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"The articles cannot be read yet: no mention is marked, and {MENTIONS}")
+    opened = []
+    monkeypatch.setattr(AskBox, "show", lambda box: opened.append(box))
+    view.show_articles(lambda name: real, "ecb/events", "ecb/entities")
+    assert [box.button.description for box in opened] == ["Cluster event mentions"] * 2
+    assert "molasses <m>burst</m>" in opened[0].fields["documents"].value

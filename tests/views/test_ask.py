@@ -1,9 +1,15 @@
 """Boxes for texts of one's own: what a click asks, how a mistake is told, and what stays in sight."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import ipywidgets
 import pytest
 
+from cdlm_lab.views import marked_text
 from cdlm_lab.views.ask import ask_box
+from cdlm_lab.views.marked_text import MarkedText
 
 HOSTILE = "!<script>x</script>"
 MISTAKE = '<span style="color:#d64545">!&lt;script&gt;x&lt;/script&gt; does not fit</span>'
@@ -139,3 +145,52 @@ def test_a_slider_asks_when_it_is_moved_and_what_shows_itself_is_shown():
     box.button.click()
     assert asked == [{"threshold": 0.7, "choice": 1}, {"threshold": 0.7, "choice": 2}]
     assert shown == ["<b>itself</b>"] * 2
+
+
+# ---- a field of documents with mentions ----
+
+
+def test_mentions_are_found_marked_and_asked_for():
+    asked = []
+
+    def cluster(documents: dict[str, str]) -> str:
+        asked.append(documents)
+        return "answered"
+
+    def mark(documents: dict[str, str]) -> dict[str, str]:
+        return {name: text.replace("fire", "<m>fire</m>") for name, text in documents.items()}
+
+    shown = []
+    box = ask_box(cluster, {"documents": {"a": "A fire.", "b": "The fire."}}, mark=mark, show=shown.append)
+    field = box.fields["documents"]
+    assert isinstance(field, MarkedText)
+    assert field.value == "== a ==\nA fire.\n\n== b ==\nThe fire."
+    box.mark()
+    assert field.value == "== a ==\nA <m>fire</m>.\n\n== b ==\nThe <m>fire</m>."
+    box.mark()
+    assert field.value.count("<m>") == 2, "found anew, not marked twice"
+    box.ask()
+    assert asked == [{"a": "A <m>fire</m>.", "b": "The <m>fire</m>."}]
+    assert shown == ["answered"]
+
+
+def test_one_adds_and_removes_a_mention_by_click():
+    if not shutil.which("node"):
+        pytest.skip("until Node.js is there to run the script of the field")
+    script = Path(marked_text.__file__).with_name("marked_text.js").read_text(encoding="utf-8")
+    checks = """
+    import assert from "node:assert";
+    for (const value of ["A <m>fire</m> in <m>the <m>old</m> mill</m>.", "<m>a</m><m>b</m>", "x", "",
+                         "<m><m>a</m> b</m>", "<m>a <m>b</m></m>"])
+      assert.equal(serialise(parse(value)), value);
+    const state = parse("== t ==\\nA <m>fire</m> broke out.\\n\\nBlaze");
+    const marks = (start, end) => serialise({ ...state, marks: added(state, start, end) }).slice(8);
+    assert.equal(marks(16, 19), "A <m>fire</m> <m>broke</m> out.\\n\\nBlaze");
+    assert.equal(marks(11, 19), "A <m><m>fire</m> broke</m> out.\\n\\nBlaze");
+    for (const [start, end] of [[10, 14], [0, 3], [20, 34], [14, 15]])
+      assert.deepEqual(added(state, start, end), state.marks);
+    """
+    ran = subprocess.run(
+        ["node", "--input-type=module"], input=script + checks, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr

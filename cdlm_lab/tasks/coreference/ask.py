@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from cdlm_lab.data.convert.written import save_clusters
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents
-from cdlm_lab.data.records import CoreferenceMention, Topic, characters
+from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents, with_marks
+from cdlm_lab.data.records import CoreferenceMention, Span, Topic, characters
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
@@ -80,13 +80,16 @@ class CoreferenceModel:
     threshold: float | None  # for merging clusters, chosen on dev; None = none was chosen
     scorer: Scorer = field(repr=False)
     profile: TextProfile | None = field(default=None, repr=False)
+    corpus: str = "storyworld"  # what it was trained on
     open_finder: Callable[[str], Finder] | None = field(default=None, repr=False)  # by name; "" = the default
     _scored: list[ScoredOwn] = field(default_factory=list, repr=False)  # the last one: at most one
 
     @property
     def example(self) -> dict[str, Any]:
-        """Documents of storyworld and the threshold, in a box before a person types."""
-        file = Path(__file__).parent / "own_texts" / f"{self.kind}.txt"
+        """Documents and the threshold, in a box before a person types: of storyworld, with marks, or for a
+        model of real texts three articles without."""
+        name = self.kind if self.corpus == "storyworld" else "articles"
+        file = Path(__file__).parent / "own_texts" / f"{name}.txt"
         documents = dict(pasted_documents(file.read_text(encoding="utf-8")))
         return {"documents": documents, "threshold": 0.5 if self.threshold is None else self.threshold}
 
@@ -120,18 +123,29 @@ class CoreferenceModel:
         return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
     def _read(self, documents: Mapping[str, str], mentions: str | Finder | None) -> OwnTopic:
-        texts, found = texts_of(documents), {}
-        opened = mentions if callable(mentions) else None
-        if not any(map(has_marks, texts.values())) and (opened or self.open_finder):
-            finder = opened or self.open_finder(mentions or "")  # type: ignore[misc]
-            with bars_after(PATIENCE):
-                found = {n: found_spans(finder, text, kind=self.kind, source=n) for n, text in texts.items()}
+        texts = texts_of(documents)
+        found = {} if any(map(has_marks, texts.values())) else self._found(texts, mentions)
         topic = marked_texts(texts, kind=self.kind, found=found, needs_marks=not found)
         if (count := sum(len(one.mentions) for one in topic.documents)) < 2:
             remedy = "mark at least two with <m> and </m>"
             what = f"{count} {self.kind} mentions were found" if found else "there is one mention only"
             raise DataError("documents", what, remedy, field="marks")
         return OwnTopic(texts, topic)
+
+    def _found(self, texts: Mapping[str, str], mentions: str | Finder | None) -> dict[str, list[Span]]:
+        """The spans of the mentions that are found in each text; {} if nothing is there to find them."""
+        finder = mentions if callable(mentions) else self.open_finder and self.open_finder(mentions or "")
+        if finder is None:
+            return {}
+        with bars_after(PATIENCE):
+            return {n: found_spans(finder, text, kind=self.kind, source=n) for n, text in texts.items()}
+
+    def marked(self, documents: Mapping[str, str], *, mentions: str | Finder | None = None) -> dict[str, str]:
+        """The documents with `<m>` and `</m>` around the mentions that are found in them, to be looked over;
+        as they are if any has marks. `mentions`: as for `clusters`."""
+        texts = texts_of(documents)
+        found = {} if any(map(has_marks, texts.values())) else self._found(texts, mentions)
+        return {name: with_marks(text, found.get(name, ())) for name, text in texts.items()}
 
     def _clusters(self, own: OwnTopic, threshold: float) -> Clusters:
         with bars_after(PATIENCE):
@@ -197,5 +211,5 @@ def load_coreference(name: str, run: str, system: str) -> CoreferenceModel:
     scorer = coreference.load_scorer(settings)
     threshold = trained_threshold(run)
     profile = TextProfile.load(model_of_run(settings.trained))
-    form = {"kind": settings.kind, "threshold": threshold, "profile": profile}
+    form = {"kind": settings.kind, "threshold": threshold, "profile": profile, "corpus": settings.corpus}
     return CoreferenceModel(name=name, scorer=scorer, **form)

@@ -8,13 +8,13 @@ split) only the worst is shown, and the others are counted."""
 
 from __future__ import annotations
 
-import re
 import textwrap
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import leaves_list
 
 from cdlm_lab.data.coreference import gold_names
+from cdlm_lab.data.marked import MARKS
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Span, Topic, gold_clusters
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER, is_model
@@ -36,6 +37,7 @@ from cdlm_lab.tasks.coreference.scoring import (
     probabilities,
 )
 from cdlm_lab.views import charts, html
+from cdlm_lab.views.ask import ask_box
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
 from cdlm_lab.views.charts import marks, plain_text
 from cdlm_lab.views.figures import keep_figure
@@ -159,7 +161,6 @@ def clusters_html(clusters: Sequence[ShownCluster], colours: Colours | None = No
 
 
 MOST_TEXTS, LONGEST_TEXT = 6, 6_000  # documents that are shown as texts, and characters of each
-_MARK = re.compile(r"</?m>", re.IGNORECASE)
 
 
 def texts_html(texts: Mapping[str, str], clusters: Sequence[Sequence[tuple[str, int, int]]]) -> str:
@@ -191,7 +192,7 @@ def _segments(text: str, spans: Mapping[Span, int]) -> list[tuple[str, int | Non
         inside = [span for span in spans if span[0] <= start and end <= span[1]]
         number = spans[min(inside, key=lambda span: span[1] - span[0])] if inside else None
         ends = [number for span, number in spans.items() if span[1] == end and number]
-        segments.append((_MARK.sub("", text[start:end]), number, ends))
+        segments.append((MARKS.sub("", text[start:end]), number, ends))
     return [*segments, ("\u2026", None, [])] if stop < len(text) else segments
 
 
@@ -465,6 +466,21 @@ def found_view(report: Report) -> list[ScoreTable]:
         for group in groups
         if len(groups) > 1
     ]
+
+
+def show_articles(load: Callable[[str], Any], *names: str) -> None:
+    """Three real articles without marks, in a box for each model of these names: the mentions that are found
+    in them, and their clusters. Where a model is not here, a line says so. `load`: `cdlm_lab.load`."""
+    try:
+        models = [load(name) for name in names]
+        for model in models:
+            model.open_finder("")
+    except ValueError as error:
+        print(f"The articles cannot be read yet: {error}")
+        return
+    for model in models:
+        example = model.example | {"documents": model.marked(model.example["documents"])}
+        ask_box(model.clusters, example, button=f"Cluster {model.kind} mentions", mark=model.marked).show()
 
 
 def table_view(report: Report) -> ScoreTable:
