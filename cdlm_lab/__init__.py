@@ -19,12 +19,13 @@ from typing import Any
 __version__ = "0.1.0"
 _FROM = {
     "ask_box": "cdlm_lab.views.ask",
+    "find_mentions": "cdlm_lab.apply.loading",
     "load": "cdlm_lab.apply.loading",
     "mine": "cdlm_lab.mining.mine",
     "push_to_hub": "cdlm_lab.apply.hub",
     "replace_self_attention": "cdlm_lab.attention.layer",
 }
-__all__ = ["ask_box", "load", "mine", "push_to_hub", "replace_self_attention"]
+__all__ = ["ask_box", "find_mentions", "load", "mine", "push_to_hub", "replace_self_attention"]
 
 
 def __getattr__(name: str) -> Any:

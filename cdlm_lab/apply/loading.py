@@ -154,6 +154,17 @@ def mention_finder(name: str = "") -> Finder:
     return lambda text: [(one.start, one.end, one.label) for one in tagger.tag(text)]
 
 
+def find_mentions(text: str) -> list[tuple[int, int, str]]:
+    """The mentions in a text, (start, end, event or entity) in characters, by the tagger that comes with the
+    project. Raises ParameterError if it is not here."""
+    return list(_kept_finder()(text))
+
+
+@cache
+def _kept_finder() -> Finder:
+    return mention_finder()
+
+
 def _comes(name: str) -> bool:
     return name in shipped_runs() or Path(name).is_dir()
 

@@ -59,6 +59,11 @@ def pasted_documents(text: str, *, source: str = "documents") -> list[tuple[str,
     return documents
 
 
+def as_pasted(documents: Mapping[str, str]) -> str:
+    """Documents as one text, each under its heading, as `pasted_documents` reads them."""
+    return "\n\n".join((f"== {title} ==\n" if title else "") + body for title, body in documents.items())
+
+
 def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
     """The lines of a typed text with their numbers from 1, without a byte order mark. Raises DataError for an
     empty text, with the advice `remedy`, and for half a character (a lone surrogate)."""

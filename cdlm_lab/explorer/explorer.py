@@ -30,6 +30,7 @@ from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_document
 from cdlm_lab.explorer.widget.content import OWN, Content, Opened, ShownDocument
 from cdlm_lab.explorer.widget.widget import Explorer
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.tasks.coreference.found import Finder
 from cdlm_lab.views.answers import in_its_place
 from cdlm_lab.views.html import counted, document_name, joined, shortened, visible
 from cdlm_lab.views.rerun import close_earlier
@@ -44,6 +45,7 @@ def explore(
     models: Sequence[str] = ("longformer", "cdlm"),
     documents: Sequence[str] = (),
     own: str = "",
+    mentions: Finder | None = None,
 ) -> ExploredCluster:
     """Load models, pack documents into their sequences, and open the explorer.
 
@@ -51,6 +53,7 @@ def explore(
         models: one or two of the run's variants, side by side.
         documents: names of documents of the corpus; () = those of a coreferring pair.
         own: a file or folder of other documents, with marks or without, in place of these; "" = none.
+        mentions: what finds mentions in typed texts without marks, such as `cdlm_lab.find_mentions`.
 
     Raises ParameterError for a variant without a model, no or more than two models, or an unknown document.
     """
@@ -62,7 +65,9 @@ def explore(
     if not 1 <= len(models) <= 2:
         raise ParameterError(f"models names {len(models)} models; name one or two")
     close_earlier()  # before the models are opened, so that they are not there twice
-    return ExploredCluster(analysis, models=tuple(models), sources=sources_of(analysis, documents, own))
+    return ExploredCluster(
+        analysis, models=tuple(models), sources=sources_of(analysis, documents, own), mentions=mentions
+    )
 
 
 class ExploredCluster:
@@ -71,8 +76,15 @@ class ExploredCluster:
     documents: list[CoreferenceDocument]
     readers: list[Reader]
 
-    def __init__(self, analysis: Analysis, *, models: Sequence[str], sources: Sequence[Source]) -> None:
-        self.analysis = analysis
+    def __init__(
+        self,
+        analysis: Analysis,
+        *,
+        models: Sequence[str],
+        sources: Sequence[Source],
+        mentions: Finder | None = None,
+    ) -> None:
+        self.analysis, self._mentions = analysis, mentions
         self._sources = {source.key: source for source in sources}
         self._models: Mapping[str, NamedModel] = models_to_open(analysis)
         self._on_opened: Callable[[], None] = lambda: None
@@ -85,7 +97,8 @@ class ExploredCluster:
 
     def open(self, opened: Opened) -> Content:
         """Read the documents with the models. Raises ValueError if they cannot be read."""
-        source = own_source(opened.text) if opened.example == OWN else self._sources[opened.example]
+        own = opened.example == OWN
+        source = own_source(opened.text, self._mentions) if own else self._sources[opened.example]
         loaded = {variant_name(self._models[key].label): self._load(key) for key in opened.models}
         known = {document.id: document for document in source.documents}
         whole = [known[name] for name in opened.documents or source.first]

@@ -4,6 +4,7 @@ that ship with the project, and those of other runs."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +13,14 @@ from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
 
 from cdlm_lab.data.coreference import document_of_spans
 from cdlm_lab.data.files import is_hidden
-from cdlm_lab.data.marked import parse_marked_documents, read_marked_documents
+from cdlm_lab.data.marked import (
+    as_pasted,
+    has_marks,
+    parse_marked_documents,
+    pasted_documents,
+    read_marked_documents,
+    with_marks,
+)
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
@@ -24,6 +32,7 @@ from cdlm_lab.explorer.aligned_pairs import AlignedPair
 from cdlm_lab.explorer.ranks import Analysis
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import RunError, read_run_file
+from cdlm_lab.tasks.coreference.found import Finder, found_spans
 
 GIVEN = "given"  # key of the documents that are named
 MOST_RUNS = 40  # most runs whose models are listed, newest first
@@ -65,8 +74,14 @@ def sources_of(analysis: Analysis, named: Sequence[str] = (), own: str = "") -> 
     return sources + topics
 
 
-def own_source(text: str) -> Source:
-    """A text that the reader typed. Raises DataError if it cannot be read."""
+def own_source(text: str, mentions: Finder | None = None) -> Source:
+    """A text that the reader typed. Raises DataError if it cannot be read. `mentions`: what finds them if
+    none is marked; if it cannot, as where no tagger is here, none is underlined."""
+    if mentions and not has_marks(text):
+        with suppress(ParameterError):
+            texts = dict(pasted_documents(text))
+            found = {name: found_spans(mentions, one, kind=None, source=name) for name, one in texts.items()}
+            text = as_pasted({name: with_marks(one, found[name]) for name, one in texts.items()})
     topic = parse_marked_documents(text, kind="event", source="your own text", needs_marks=False)
     spaces = spaces_as_typed(text, topic.documents)
     return replace(_uncut("own", topic.documents), spaces=spaces)

@@ -13,7 +13,7 @@ from typing import Any
 from IPython.display import display
 from ipywidgets import HTML, Button, FloatSlider, HBox, Layout, Text, Textarea, VBox, Widget
 
-from cdlm_lab.data.marked import MARKS, filled_lines, pasted_documents
+from cdlm_lab.data.marked import MARKS, as_pasted, filled_lines, pasted_documents
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
 from cdlm_lab.views.marked_text import MarkedText
@@ -51,11 +51,6 @@ def printed_in(message: HTML) -> Iterator[None]:
             yield
     finally:
         message.value = ""
-
-
-def as_pasted(documents: Mapping[str, str]) -> str:
-    """Documents as one text, each under its heading, as `pasted_documents` reads them."""
-    return "\n\n".join((f"== {title} ==\n" if title else "") + body for title, body in documents.items())
 
 
 class _Field:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -239,3 +240,21 @@ def test_whole_sentences_around_the_words_that_fit_and_no_more_would(documents, 
             assert len(sequence.input_ids) > max_length - 3 * 2 * longest
     if max_length == 5000:
         assert [part for part, _ in cut] == list(documents)
+
+
+def test_mentions_of_a_typed_text_are_found():
+    def finder(text: str) -> list[tuple[int, int, str]]:
+        return [
+            (*one.span(), kind) for kind in ("event", "entity") for one in re.finditer(f"an {kind}", text)
+        ]
+
+    text = "== a ==\nIt is an event.\n\n== b ==\nIt is an entity, not an event."
+    documents = own_source(text, finder).documents
+    assert [[one.text_of(m) for m in one.mentions] for one in documents] == [
+        ["an event"],
+        ["an entity", "an event"],
+    ]
+    marked = own_source("An <m>event</m> is not an entity.", finder).documents
+    assert [len(one.mentions) for one in marked] == [1], "given marks are used as they are"
+    for faulty in (lambda text: [(0, 10_000)], lambda text: None):
+        assert not own_source("Nobody.", faulty).documents[0].mentions

@@ -372,7 +372,7 @@ def check_first_run(settings: Settings) -> None:
     if missing := [file for file in files if not (folder / file).is_file()]:
         raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
     same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
-    same += ("dev_topics", "test_topics", "chains")
+    same += ("dev_topics", "test_topics", "chains", "mentions_run")
     theirs = {"chains": "auto", "scorer": "pairwise"} | read_run_file(folder)[1]
     for name, wanted in {"scorer": "one-reading", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:

@@ -17,9 +17,9 @@ Finder = Callable[[str], Iterable[Any]]
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
-def found_spans(finder: Finder, text: str, *, kind: Kind, source: str) -> list[Span]:
-    """The spans of the mentions of a kind in a text, in order, without white space around them. Raises
-    ParameterError, about `source`, if what the finder returns are no mentions of this text."""
+def found_spans(finder: Finder, text: str, *, kind: Kind | None, source: str) -> list[Span]:
+    """The spans of the mentions of a kind (None = of both) in a text, in order, without white space around
+    them. Raises ParameterError, about `source`, if the finder does not return mentions of this text."""
     found = finder(text)
     if isinstance(found, str) or not isinstance(found, Iterable):
         raise _fault(source, f"it returned {type(found).__name__}")
@@ -37,7 +37,7 @@ def found_spans(finder: Finder, text: str, *, kind: Kind, source: str) -> list[S
         words = text[start:end].strip()
         if not words or _BLANK_LINE.search(words):
             raise _fault(source, f"({start}, {end}) has {'a blank line in it' if words else 'no words'}")
-        if not label or (label[0] == "event") == (kind == "event"):
+        if not label or kind is None or (label[0] == "event") == (kind == "event"):
             start += len(text[start:end]) - len(text[start:end].lstrip())
             spans.append((start, start + len(words)))
     spans.sort()
