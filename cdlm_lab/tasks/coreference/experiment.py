@@ -373,7 +373,7 @@ def check_first_run(settings: Settings) -> None:
         raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
     same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
     same += ("dev_topics", "test_topics", "chains", "mentions_run")
-    theirs = {"chains": "auto", "scorer": "pairwise"} | read_run_file(folder)[1]
+    theirs = {"chains": "auto", "scorer": "pairwise", "mentions_run": ""} | read_run_file(folder)[1]
     for name, wanted in {"scorer": "one-reading", **parameters_of(settings, *same)}.items():
         if theirs.get(name) != wanted:
             raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
