@@ -28,9 +28,9 @@ from torch import nn
 from cdlm_lab.data.convert.tagged import DIVIDED, STRAY
 from cdlm_lab.data.files import DataError, replaced_file
 from cdlm_lab.data.reading import read_records
-from cdlm_lab.data.records import PassedOver, TaggedDocument
+from cdlm_lab.data.records import KINDS, PassedOver, TaggedDocument
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_tags, read_storyworld_topics
-from cdlm_lab.data.tags import SHARED, labels_of, spans_of, tagged_mentions
+from cdlm_lab.data.tags import SHARED, labels_of, spans_of, tagged_mentions, tags_of
 from cdlm_lab.encoders.model_folder import Adapter, is_model
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import TAG, f1_of, precision_and_recall, span_counts, word_counts
@@ -219,6 +219,7 @@ class TaggingRun(runs.SystemRun):
         Measure("recall"),
         Measure("f1", "f1", of=("precision", "recall")),
         Measure("word_f1", "f1", of=("word_precision", "word_recall")),
+        Measure("last_word_f1", "f1", of=("last_word_precision", "last_word_recall")),
     )
 
     settings: Settings
@@ -399,6 +400,11 @@ class TaggingRun(runs.SystemRun):
                 names = {"items": [each.id for each in documents], "split": split}
                 of_run = partial(items_of, system=system, seed=seed, **names)
                 tables.append(of_run(precision_and_recall(span_counts(gold, tags))))
+                for kind in KINDS if {*self.corpus.labels} <= {*KINDS} else ():
+                    for prefix, last in (("", False), ("last_word_", True)):
+                        sides = ([_of_label(kind, one, last=last) for one in side] for side in (gold, tags))
+                        counts = precision_and_recall(span_counts(*sides), prefix)
+                        tables.append(of_run(counts, group=kind))
                 by_tf_idf = {} if split != "test" or system in swept else self.words_by_tf_idf
                 for group, chosen in by_tf_idf.items():
                     counts = word_counts(gold, tags, chosen=chosen)
@@ -427,6 +433,13 @@ class TaggingRun(runs.SystemRun):
                 raise DataError(file, what, hint, line=line, field="tags")
             read.append(tags)
         return read
+
+
+def _of_label(label: str, sentences: SentenceTags, *, last: bool) -> list[Sequence[str]]:
+    """The tags of the spans of one label alone; `last`: of each only the last word."""
+    each = ([one for one in spans_of(tags) if one.label == label] for tags in sentences)
+    kept = ([replace(one, first=one.stop - 1) for one in some] if last else some for some in each)
+    return [tags_of(some, len(tags)) for some, tags in zip(kept, sentences, strict=True)]
 
 
 def in_runs(examples: TagExamples, config: TrainingConfig) -> np.ndarray:
@@ -500,14 +513,18 @@ def evaluate(run: TaggingRun, predictions: Predictions) -> runs.Scores:
         lines = zip(ids, shown.predicted(), strict=True)
         with replaced_file(run.folder / f"tags-{split}.jsonl") as file:
             file.writelines(f"{json.dumps({'item': one, 'tags': tags})}\n" for one, tags in lines)
-    f1 = {(row.system, row.seed): row.value for row in made.rows if (row.split, row.metric) == ("dev", "f1")}
+    f1 = {
+        (row.system, row.seed): row.value
+        for row in made.rows
+        if (row.split, row.metric, row.group) == ("dev", "f1", "")
+    }
     swept = [one for one in run.trainings if one.system.name == "doc-arc"]
     swept.sort(key=lambda one: (one.most, one.seed))
     shortened = {
         one.system.name: shortened_words(run, predictions[one.key]["dev"].examples) for one in run.trainings
     }
     return runs.Scores.of(
-        replace(made, rows=[row for row in made.rows if not row.group]),
+        replace(made, rows=[row for row in made.rows if row.group in ("", *KINDS)]),
         data={"shortened_words": shortened},
         comparisons=[row for row in made.comparisons if not row["group"]],
         sweep=[{"occurrences": one.most, "seed": one.seed, "f1": f1[one.key]} for one in swept],

@@ -8,7 +8,7 @@ and labelled. Every colour has a word beside it; all texts are untrusted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import plotly.express as px
 import plotly.graph_objects as go
 from ipywidgets import HTML, Widget
 
-from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.records import KINDS, TaggedDocument
 from cdlm_lab.data.tags import OUTSIDE, TagSpan, spans_of
 from cdlm_lab.encoders.frozen import ENDS
 from cdlm_lab.runs.report import Report
@@ -414,6 +414,16 @@ def score_table(report: Report, split: str = "test") -> ScoreTable:
     return score_tables.score_table(
         report, LAYOUT, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
     )
+
+
+def mention_tables(report: Report) -> list[ScoreTable]:
+    """Of a corpus of mentions the scores on test by kind, of whole mentions and of their last words."""
+    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
+    scores = {"precision": "precision", "recall": "recall", "f1": "F1", "last_word_f1": "F1 of the last word"}
+    layout = replace(LAYOUT, shown=[*each(scores), seeds()])
+    kinds = dict.fromkeys(row.group for row in report.rows if row.group in KINDS)
+    form = {"labels": labels, "split": "test"}
+    return [score_tables.score_table(report, layout, group=one, caption=one, **form) for one in kinds]
 
 
 def _folder_name(report: Report) -> str:

@@ -1,5 +1,6 @@
 """Document-attentive tagging: documents of each corpus, a run on a handful of stories, its report by hand."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tagging_runs import finished_run, tagged, tagging_run
 
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.tags import spans_of
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs import runs
@@ -294,3 +296,32 @@ def test_mentions_of_storyworld() -> None:
     corpus = read_tagged(Settings(corpus="storyworld mentions", train_documents=3, held_out_documents=3))
     assert corpus.labels == ("entity", "event")
     assert len(corpus.documents["train"]) > 3, "every report is a document"
+
+
+def test_mentions_are_scored_by_kind_and_by_their_last_words(tmp_path: Path) -> None:
+    form = {"train_documents": 1, "held_out_documents": 1, "systems": "bert-lstm", "sweep": "", "epochs": 1}
+    settings = replace(SMALL, corpus="storyworld mentions", run_folder=str(tmp_path / "run"), **form)
+    run, predictions = finished_run(document_tagging, settings)
+    report = document_tagging.report(run, document_tagging.evaluate(run, predictions))
+    made = predictions[run.shown.key]["test"]
+    value = {(row.group, row.metric): row.value for row in report.rows if row.split == "test"}
+    assert {("event", "f1"), ("entity", "last_word_f1"), ("", "f1")} <= value.keys()
+    gold = [[spans_of(tags) for tags in one] for one in made.gold()]
+    found = [[spans_of(tags) for tags in one] for one in made.predicted()]
+    places = [
+        {
+            (n, m, span.stop)
+            for n, of in enumerate(side)
+            for m, spans in enumerate(of)
+            for span in spans
+            if span.label == "event"
+        }
+        for side in (gold, found)
+    ]
+    counts = np.array([len(places[0] & places[1]), len(places[1]), len(places[0])])
+    assert value["event", "last_word_f1"] == pytest.approx(f1_of(counts))
+    assert len(view.mention_tables(report)) == 2
+    lines = [
+        json.loads(line) for line in (run.folder / "tags-test.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    assert [line["tags"] for line in lines] == made.predicted(), "as notebook 03 reads them"
