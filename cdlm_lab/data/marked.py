@@ -28,7 +28,7 @@ from cdlm_lab.errors import check_choice
 
 UNNAMED = "document 1"
 Line = tuple[int, str]  # number from 1, text up to "\n"; a carriage return is white space like any other
-_HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
+HALF_A_CHARACTER = re.compile(r"[\ud800-\udfff]")
 
 
 class Section(NamedTuple):
@@ -70,7 +70,7 @@ def lines_of(text: str, *, source: str, remedy: str) -> list[Line]:
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise DataError(source, "the text is empty", remedy, field="text")
-    if half := _HALF_A_CHARACTER.search(text):
+    if half := HALF_A_CHARACTER.search(text):
         what, line = f"half a character (U+{ord(half[0]):04X})", text.count("\n", 0, half.start()) + 1
         raise DataError(source, what, "delete it and type it again", line=line, field="text")
     return list(enumerate(text.split("\n"), start=1))

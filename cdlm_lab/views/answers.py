@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
+from cdlm_lab.data.marked import HALF_A_CHARACTER
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.views import html
@@ -96,12 +97,18 @@ def asked(read: Callable[..., Item], answer: Callable[[list[Item]], Iterable[Any
         given: name of a parameter -> its value; lists, if the first one is a list (or a tuple, or another
             sequence), and not a text or documents by name.
 
-    Raises ParameterError for lists of different lengths, and what `read` raises, for lists with the index of
-    the entry.
+    Raises ParameterError for lists of different lengths, for half a character in a text, and what `read`
+    raises, for lists with the index of the entry.
     """
+
+    def checked(**values: Any) -> Item:
+        for parameter, value in values.items():
+            _check_whole(parameter, value)
+        return read(**values)
+
     (name, first), *others = given.items()
     if isinstance(first, str | bytes | Mapping) or not isinstance(first, Iterable):
-        (result,) = answer([read(**given)])
+        (result,) = answer([checked(**given)])
         return result
     columns = {name: list(first)} | {other: list_of(values, name=other) for other, values in others}
     if odd := [other for other, values in columns.items() if len(values) != len(columns[name])]:
@@ -110,10 +117,24 @@ def asked(read: Callable[..., Item], answer: Callable[[list[Item]], Iterable[Any
     items = []
     for number, values in enumerate(zip(*columns.values(), strict=True)):
         try:
-            items.append(read(**dict(zip(columns, values, strict=True))))
+            items.append(checked(**dict(zip(columns, values, strict=True))))
         except ValueError as error:
             raise ParameterError(f"entry {number} of the lists: {error}") from None
     return Answers(parts=tuple(answer(items)) if items else ())
+
+
+def _check_whole(name: str, value: Any) -> None:
+    """Raise ParameterError for a text that UTF-8 cannot encode."""
+    if isinstance(value, Mapping):
+        for key, text in value.items():
+            _check_whole(name, key)
+            _check_whole(key if isinstance(key, str) else name, text)
+    elif isinstance(value, str) and (half := HALF_A_CHARACTER.search(value)):
+        what = f"{name} has half a character (U+{ord(half[0]):04X})"
+        raise ParameterError(f"{what}; delete it and type it again")
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for text in value:
+            _check_whole(name, text)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

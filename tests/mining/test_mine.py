@@ -343,7 +343,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pyte
     assert (code, err.count("\n")) == (2, 1)
     (tmp_path / "one.jsonl").write_text(line(OTHER))
     code, _, err = run(["mine", tmp_path / "one.jsonl", tmp_path / "out.jsonl"], capsys)
-    assert (code, err) == (2, "no two of 1 articles are similar enough; lower threshold, or raise days\n")
+    assert (code, err) == (2, "there is one article; give more, as clusters are made of several\n")
     assert not (tmp_path / "out.jsonl").exists()
 
 
