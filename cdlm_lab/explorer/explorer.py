@@ -52,7 +52,8 @@ def explore(
     Args:
         models: one or two of the run's variants, side by side.
         documents: names of documents of the corpus; () = those of a coreferring pair.
-        own: a file or folder of other documents, with marks or without, in place of these; "" = none.
+        own: a file or folder of other documents, with marks or without, in place of these, or a `.jsonl` of
+            clusters, such as `cdlm-lab mine` writes, each of which is listed; "" = none.
         mentions: what finds mentions in typed texts without marks, such as `cdlm_lab.find_mentions`.
 
     Raises ParameterError for a variant without a model, no or more than two models, or an unknown document.

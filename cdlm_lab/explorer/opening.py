@@ -6,22 +6,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
 
+from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.coreference import document_of_spans
-from cdlm_lab.data.files import is_hidden
+from cdlm_lab.data.files import DataError, is_hidden, plain_name
 from cdlm_lab.data.marked import (
     as_pasted,
     has_marks,
+    marked_texts,
     parse_marked_documents,
     pasted_documents,
     read_marked_documents,
     with_marks,
 )
 from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, TokenSpan, Topic
+from cdlm_lab.data.splits import SPLITS
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER
@@ -35,6 +39,7 @@ from cdlm_lab.runs.report import RunError, read_run_file
 from cdlm_lab.tasks.coreference.found import Finder, found_spans
 
 GIVEN = "given"  # key of the documents that are named
+MOST_CLUSTERS = 200  # most clusters of a file that are listed
 MOST_RUNS = 40  # most runs whose models are listed, newest first
 
 
@@ -61,7 +66,7 @@ class Source:
 
 
 def sources_of(analysis: Analysis, named: Sequence[str] = (), own: str = "") -> list[Source]:
-    """The documents of these names, or those of the file or folder `own`, if any are given, then each topic
+    """The documents of these names, those of the file or folder `own`, or the clusters in it, then each topic
     with a coreferring event pair in different words; the first source is opened."""
     known = {document.id: document for topic in analysis.topics for document in topic.documents}
     positive = [pair for pair in analysis.pairs["event"] if pair.corefer]
@@ -101,6 +106,8 @@ def spaces_as_typed(text: str, documents: Sequence[CoreferenceDocument]) -> dict
 def _given(known: Mapping[str, CoreferenceDocument], names: Sequence[str], own: str) -> list[Source]:
     if own and names:
         raise ParameterError("documents and own are both given; leave one out")
+    if plain_name(own).endswith(".jsonl"):
+        return _mined(own)
     if own:
         documents = read_marked_documents(own, kind="event", needs_marks=False).documents
         return [_uncut(own, documents)]
@@ -112,6 +119,28 @@ def _given(known: Mapping[str, CoreferenceDocument], names: Sequence[str], own: 
     documents = [known[name] for name in names]
     label, first = f"documents: {' '.join(names)}", [document.id for document in documents]
     return [Source(key=GIVEN, label=label, documents=documents, first=first)] if documents else []
+
+
+def _mined(corpus: str) -> list[Source]:
+    """The first clusters of a file, such as `cdlm-lab mine` writes; documents are named by their titles.
+    Raises DataError if there are none."""
+    sources: list[Source] = []
+    for split in SPLITS:
+        try:
+            some = list(islice(open_corpus(corpus, split=split), MOST_CLUSTERS - len(sources)))
+        except DataError as error:
+            if error.field != "split" or (split == SPLITS[-1] and not sources):  # this split has none
+                raise
+            continue
+        for cluster in some:
+            named: dict[str, str] = {}
+            for one in cluster.documents:
+                title = " ".join((one.title or "").split())
+                named[one.id if not title or title in named else title] = one.text
+            topic = marked_texts(named, kind="event", needs_marks=False)
+            first = [document.id for document in topic.documents[:2]]
+            sources.append(Source(key=f"cluster {cluster.id}", documents=topic.documents, first=first))
+    return sources
 
 
 def _uncut(label: str, documents: Sequence[CoreferenceDocument]) -> Source:

@@ -1,6 +1,7 @@
 """What the explorer opens with, and that it is answered by the models."""
 
 import gc
+import json
 import os
 import re
 import weakref
@@ -68,6 +69,23 @@ def test_text_of_ones_own_with_marks_and_without(analysis: Analysis, tmp_path: P
     explored.view.choose(Selection(source=(0, 2, 3), target=(1, 1, 2), layer=1))
     assert explored.view.answer["panels"][0]["target_rank"] is not None
     assert "<iframe sandbox" in explored.in_bertviz("CDLM", "head", "from")
+
+
+def test_clusters_that_were_mined_are_listed(analysis: Analysis, tmp_path: Path):
+    documents = [
+        {"id": "1", "title": "Fire in\nTelk", "text": "Fire\n\nA mill burned."},
+        {"id": "2", "text": "A fire."},
+    ]
+    lines = [
+        {"id": name, "split": split, "documents": documents}
+        for name, split in (("a", "test"), ("b", "train"))
+    ]
+    (tmp_path / "clusters.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    explored = explore(analysis, models=["cdlm"], own=str(tmp_path / "clusters.jsonl"))
+    assert [document.id for document in explored.documents] == ["Fire in Telk", "2"]
+    assert [key for key, *_ in explored.view.choices["examples"][:2]] == ["cluster b", "cluster a"]
+    assert switched(explored, example="cluster a", documents=["2", "Fire in Telk"]) == ""
+    assert [document.id for document in explored.documents] == ["2", "Fire in Telk"]
 
 
 def test_it_is_kept_as_a_page(explored: ExploredCluster, capsys):
