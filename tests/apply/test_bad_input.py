@@ -1,6 +1,5 @@
 """Whatever text a verb is given, it answers, or says in one line what is wrong."""
 
-import json
 import re
 import warnings
 from collections.abc import Callable
@@ -101,23 +100,6 @@ def test_boxes_answer_or_say_in_one_line_why_not(name: str) -> None:
     assert bool(shown[-1]) != bool(box.message.value)
     assert not box.button.disabled
     assert ("half a character" in box.message.value) == (name == "half a character")
-
-
-DATES = ["2018-08-29", "8/29/18", "Aug 29, 2018", "29 August 2018", "2018-08-29T10:00:00Z", "", "soon", "0"]
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_pile_with_any_text_is_mined(name: str, tmp_path) -> None:
-    fires = [
-        f"A fire broke out in the old mill at Telk, killing {who} on Monday." for who in ("two", "many men")
-    ]
-    texts = [(text, date) for text in (TEXTS[name], *fires) for date in DATES]
-    rows = [{"id": str(number), "text": text, "date": date} for number, (text, date) in enumerate(texts)]
-    (tmp_path / "pile.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    mined = mine(tmp_path / "pile.jsonl", tmp_path / "clusters.jsonl", duplicates=0.99)
-    found = {article.text for cluster in mined.clusters for article in cluster}
-    assert found >= set(fires)
-    assert len(mined.pile) in (2 * len(DATES), 3 * len(DATES))
 
 
 @pytest.mark.parametrize("lines", ["", "{}\n", '{"text": ""}\n', '{"text": "One article."}\n'])
