@@ -42,7 +42,7 @@ from cdlm_lab.data.tags import tagged_mentions
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 
-VERSION = 2  # part of every key of the cache; raise it when a converter makes other records of the same files
+VERSION = 3  # part of every key of the cache; raise it when a converter makes other records of the same files
 KIND: dict[str, Any] = {
     "coreference": records.CoreferenceDocument,
     "pairs": records.DocumentPair,

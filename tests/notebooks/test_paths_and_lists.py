@@ -18,7 +18,7 @@ OTHERS = {
     "kind", "context", "topic_level", "select_by", "unrelated", "reading", "seen", "kinds",
     "support", "context_encoder", "schedule",
     "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates",
-    "chains", "scorer"
+    "chains", "scorer", "threshold_by"
 }  # fmt: skip
 
 

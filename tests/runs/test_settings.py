@@ -67,6 +67,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
      "variant is 'longformer', which is the base itself: 'some/folder' has a language-model head"),
     (pretraining, {"train_clusters": 0}, "train_clusters is 0, but storyworld has no end"),
     (coreference, {"predicted_topics": "x.json", "topic_level": "topic"}, "set it to 'predicted'"),
+    (coreference, {"threshold_by": "unlabelled"}, "which needs a run's threshold, but trained is ''"),
     (coreference, {"first_run": "runs/one", "scorer": "one-reading"}, "only the pairwise one reads again"),
     (document_matching, {"max_length": 96, "window": 128}, "wider than the longest sequence"),
     (multihop_qa, {"systems": "longformer cdml"}, "systems names 'cdml'; choose among longformer"),

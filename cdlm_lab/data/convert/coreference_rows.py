@@ -88,11 +88,11 @@ def ucdcr_files(folder: Path) -> dict[str, Found]:
 def read_ucdcr(
     found: Found, *, passed_over: PassedOver, kind: Kind | None = None
 ) -> Iterator[CoreferenceDocument]:
-    """Yield the documents of a split. A document is named "36_4ecb" after the file of its mentions, its topic
-    "36", its sub-topic "36ecb". Mentions whose type begins with ACT, NEG_ACT or EVENT are events, all others
-    entities; one of separate words becomes the span from the first to the last. Words given twice
-    count once; they, and mentions of words that are not there, are counted. `kind`: only these
-    mentions; None = all."""
+    """Yield the documents of a split. A document is named "36_4ecb" after the file of its mentions, without
+    any "36/36ecb/4"; its topic is "36", its sub-topic "36ecb". Mentions whose type begins with ACT, NEG_ACT
+    or EVENT are events, all others entities; one of separate words becomes the span from the first to the
+    last. Words given twice count once; they, and mentions of words that are not there, are counted. `kind`: only
+    these mentions; None = all."""
     documents, mentions, split = found
     texts: dict[str, list[_Token]] = {}
     for row in _of_split(documents, split):
@@ -110,7 +110,8 @@ def read_ucdcr(
         rows = [unique[place] for place in sorted(unique)]
         places = {(row.sent_id, row.token_id): place for place, row in enumerate(rows)}
         starts = [at for at, row in enumerate(rows) if not at or row.sent_id != rows[at - 1].sent_id]
-        topic, subtopic, name = ([*key.split("/"), "", ""])[:3]
+        topic, subtopic, *_ = [*key.split("/"), ""]
+        name = key
         given: list[tuple[str, TokenSpan, Kind, str]] = []
         for one in of_document.get(key, []):
             name, of = one.name, kind_of_tag(one.kind)

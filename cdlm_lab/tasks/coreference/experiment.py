@@ -29,7 +29,9 @@ import pandas as pd
 from pydantic import Field
 from transformers import PreTrainedTokenizerBase
 
+from cdlm_lab.data.clusters import STORYWORLD
 from cdlm_lab.data.convert.conll import Chains
+from cdlm_lab.data.reading import splits_of
 from cdlm_lab.data.records import Kind, PassedOver, Topic, gold_clusters, mentions_of
 from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.model_folder import Adapter
@@ -42,7 +44,7 @@ from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.items import UNTRAINED
 from cdlm_lab.runs.made import encoder_facts
 from cdlm_lab.runs.own import by_item
-from cdlm_lab.runs.report import changed_since, read_run_file, write_json
+from cdlm_lab.runs.report import changed_since, read_report, read_run_file, write_json
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report, train_small
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -78,7 +80,7 @@ from cdlm_lab.tasks.coreference.scoring import (
 )
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
-from cdlm_lab.training.trained import trained_model
+from cdlm_lab.training.trained import REPORT_FILE, folder_of_run, trained_model, trained_threshold
 from cdlm_lab.training.validation import Judge
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
@@ -87,6 +89,7 @@ SPLITS = get_args(CoreferenceSplit)
 SYSTEM = "this run"  # its name in tables
 CONLL_F1 = "conll/f1"
 THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
+LOW_THRESHOLDS = (0.0005, 0.001, 0.002, 0.005, 0.01)  # of `one-reading` as well
 # Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
 HEAD_RATE = 10.0  # of the MLP of `one-reading`, which is new, times the rate of its encoder
@@ -131,6 +134,7 @@ class Settings:
     coreferring_weight: float = Field(default=1.0, gt=0)
     first_run: str = ""
     first_wrong: float = Field(default=0.02, ge=0, lt=1)
+    threshold_by: Literal["dev", "trained", "unlabelled"] = "dev"
     singletons: bool = True
     compare_with: str = ""
     mentions_run: str = ""
@@ -143,6 +147,11 @@ class Settings:
         if self.predicted_topics and self.topic_level not in ("auto", "predicted"):
             raise ParameterError(
                 f"predicted_topics is given but topic_level is {self.topic_level!r}; set it to 'predicted'"
+            )
+        if self.threshold_by != "dev" and not self.trained:
+            raise ParameterError(
+                f"threshold_by is {self.threshold_by!r}, which needs a run's threshold, but trained is ''; "
+                "name a run folder there, or write 'dev'"
             )
         if self.first_run and self.scorer != "pairwise":
             raise ParameterError(
@@ -246,6 +255,12 @@ class CoreferenceRun(ModelRun, Scorer):
         """The scorer and its tokenizer."""
         scorer = load_scorer(settings)
         return scorer.model, scorer.tokenizer
+
+    def small_job(self) -> TrainingJob:
+        """As of every run; ParameterError if the corpus has nothing to train on."""
+        if not len(self.train_examples):
+            raise ParameterError(f"{self.settings.corpus} has no split to train on")
+        return super().small_job()
 
     def job(self) -> TrainingJob:
         """The training job: the scorer and its examples."""
@@ -392,11 +407,18 @@ def load_scorer(settings: Settings) -> Scorer:
     return Scorer(settings=settings, model=model, tokenizer=tokenizer)
 
 
+def lacks_train(settings: Settings) -> bool:
+    """Whether the corpus is divided and has no split to train on, as ECB+META."""
+    return settings.corpus != STORYWORLD and "train" not in splits_of("coreference", settings.corpus)
+
+
 def read_topics(
     settings: Settings, split: CoreferenceSplit, passed_over: PassedOver | None = None
 ) -> list[Topic]:
-    """All topics of train; of dev and test only those that the settings name, if any. `passed_over` counts
-    what cannot be used."""
+    """All topics of train, none if a trained scorer is opened and the corpus lacks them; of dev and test only
+    those that the settings name, if any. `passed_over` counts what cannot be used."""
+    if split == "train" and settings.trained and lacks_train(settings):
+        return []
     return read_coreference_split(
         settings.corpus,
         split,
@@ -414,6 +436,8 @@ def searched_together(
     """How mentions are grouped, in words, and the groups within which they may corefer. Raises ParameterError
     if there are no mentions of the kind. Raises DataError if a file of predicted topics lists only some of
     the documents that have mentions."""
+    if not topics:
+        return "the corpus has none", []
     documents = {mention.document for mention in mentions_of(topics, kind=settings.kind)}
     if not documents:
         raise ParameterError(f"{settings.corpus}: no {settings.kind} mentions in {len(topics)} topics")
@@ -443,6 +467,8 @@ def _drawn(
 ) -> tuple[Examples, Examples]:
     """The training examples of all epochs, and those of dev for the validation loss, both with labels."""
     most, train, dev = settings.train_pairs or None, examples["train"], examples["dev"]
+    if not len(train):  # nothing is trained
+        return train, train
     if isinstance(train, ReadingExamples):
         form = {"seed": settings.seed, "batch_size": settings.batch_size}
         train = replace(train.drawn(**form, epochs=settings.epochs, most=most), hidden=settings.hide_mentions)
@@ -523,7 +549,7 @@ def predict(prepared: CoreferenceRun) -> Predictions:
     """Score every pair of every group of dev and test, and choose the threshold; scores are saved in
     `scores/`, so that a stopped run continues."""
     dev, test = (predict_split(prepared, split, prepared.folder / "scores") for split in ("dev", "test"))
-    return Predictions(dev=dev, test=test, choice=choose_threshold(prepared, dev))
+    return Predictions(dev=dev, test=test, choice=threshold_for(prepared, dev, test))
 
 
 def predict_split(
@@ -540,16 +566,36 @@ def predict_split(
     )
 
 
-def choose_threshold(
-    prepared: CoreferenceRun, predictions: Sequence[GroupPrediction]
+def threshold_for(
+    prepared: CoreferenceRun, dev: Sequence[GroupPrediction], test: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out."""
+    """The threshold as `threshold_by` says: the best on dev; that of the run which `trained` names; or the
+    one at which the same share of mentions is merged in test as in that run's dev at its threshold."""
+    run, by = prepared.settings.trained, prepared.settings.threshold_by
+    if by == "dev":
+        return choose_threshold(prepared, dev)
+    threshold = trained_threshold(run)
+    if threshold is None:
+        raise ParameterError(f"threshold_by is {by!r}, but {run} chose no threshold; name a finished run")
+    if by == "unlabelled":
+        tried = read_report(folder_of_run(run) / REPORT_FILE).tables["thresholds"]
+        share = next(row["merged"] for row in tried if row["threshold"] == threshold)
+        threshold = clustering.threshold_of_share([one.tree for one in test], share)
+    return choose_threshold(prepared, dev, among=[threshold])
+
+
+def choose_threshold(
+    prepared: CoreferenceRun, predictions: Sequence[GroupPrediction], *, among: Sequence[float] = ()
+) -> clustering.ThresholdChoice:
+    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out.
+    `among`: the candidates; () = the usual ones."""
     key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
 
     def conll_f1(threshold: float) -> float:
         return score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1
 
-    return clustering.best_threshold(THRESHOLDS.tolist(), conll_f1)
+    low = LOW_THRESHOLDS if prepared.settings.scorer == "one-reading" else ()
+    return clustering.best_threshold(among or [*low, *THRESHOLDS.tolist()], conll_f1)
 
 
 # ---- scores and the report ----
@@ -585,10 +631,14 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
     rows = [_shown(row, {test["b"]: test["p_holm"] for test in comparisons}) for row in rows]
     chosen = {"threshold": threshold, "threshold/dev_conll_f1": predictions.choice.score}
     rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
+    trees = [one.tree for one in predictions.dev]
     tables = {
         "comparisons": comparisons,
         "in_doubt": read_again(prepared),
-        "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
+        "thresholds": [
+            {"threshold": one, "dev_conll_f1": value, "merged": clustering.merged_share(trees, one)}
+            for one, value in predictions.choice.tried
+        ],
     }
     return Scores(rows=rows, tables=tables, items=pd.concat(items))
 

@@ -17,8 +17,10 @@ from cdlm_lab.tasks.coreference.clustering import (
     clusters_of,
     labels_at,
     merge_tree,
+    merged_share,
     read_predicted_topics,
     square_scores,
+    threshold_of_share,
 )
 
 THRESHOLD = st.floats(0, 1)
@@ -75,6 +77,20 @@ def partition(labels):
 # ---- clustering
 
 THREE = matrix(4, {(0, 2): 0.9, (0, 3): 0.6, (2, 3): 0.3, (1, 3): 0.2})
+
+
+@given(data=st.data())
+def test_the_threshold_of_a_share_merges_as_much(data):
+    trees = [merge_tree(data.draw(score_matrices(ties=False))) for _ in range(2)]
+    mentions = sum(len(tree) + 1 for tree in trees)
+    share = data.draw(st.floats(0, 1))
+    threshold = threshold_of_share(trees, share)
+    clusters = sum(len(set(labels_at(tree, threshold))) for tree in trees)
+    merged = min(round(share * mentions), mentions - 2)
+    scores = np.concatenate([1 - tree[:, 2] for tree in trees])
+    if len(set(scores)) == len(scores):  # merges of one score cannot be told apart
+        assert mentions - clusters == merged
+    assert merged_share(trees, threshold) == (mentions - clusters) / mentions
 
 
 def test_average_linkage_by_hand():

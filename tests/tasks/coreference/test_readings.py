@@ -11,10 +11,13 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 import cdlm_lab
+from cdlm_lab.data.convert.conll import write_conll
+from cdlm_lab.data.records import gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.tasks.coreference import experiment, scoring, view
+from cdlm_lab.tasks.coreference.clustering import merged_share
 from cdlm_lab.tasks.coreference.examples import corefer, group_mentions, marks_from_tokenizer, pairs_within
 from cdlm_lab.tasks.coreference.experiment import Settings
 from cdlm_lab.tasks.coreference.model import OneReadingScorer, load_pair_scorer, mean_states
@@ -204,3 +207,35 @@ def test_notebook_03_from_training_to_ones_own_texts(pair_settings: Settings, tm
     other = replace(given, scorer="pairwise", trained=run, run_folder=str(tmp_path / "other"))
     with pytest.raises(ValueError, match=r"scorer is 'pairwise', but .* with scorer = \"one-reading\""):
         experiment.prepare(other)
+
+
+def test_a_trained_scorer_is_judged_on_a_corpus_without_training_texts(
+    pair_settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    given = replace(pair_settings, scorer="one-reading", epochs=1, run_folder=str(run))
+    prepared = experiment.prepare(given)
+    experiment.train(prepared)
+    report = experiment.report(prepared, experiment.evaluate(prepared, experiment.predict(prepared)))
+    own = {row.metric: row.value for row in report.rows}["threshold"]
+    share = {row["threshold"]: row["merged"] for row in report.tables["thresholds"]}[own]
+    elsewhere.mkdir()
+    for split in ("dev", "test"):
+        topics = list(read_storyworld_topics(split, 2, seed=5))
+        write_conll(elsewhere / f"{split}.conll", topics, gold_clusters(topics, kind="event"))
+    found = {}
+    for by in ("dev", "trained", "unlabelled"):
+        there = {"corpus": str(elsewhere), "trained": str(run), "run_folder": str(tmp_path / by)}
+        judged = experiment.prepare(replace(given, threshold_by=by, **there))
+        assert dict(view.facts(judged))["mentions"].startswith("train 0, dev ")
+        found[by] = experiment.predict(judged)
+        experiment.report(judged, experiment.evaluate(judged, found[by]))
+    experiment.train_small(judged, on_log=print)
+    assert "has no split to train on" in capsys.readouterr().out
+    assert found["trained"].threshold == own
+    assert found["dev"].choice.score >= found["trained"].choice.score
+    trees = [one.tree for one in found["unlabelled"].test]
+    mentions = sum(len(tree) + 1 for tree in trees)
+    assert abs(merged_share(trees, found["unlabelled"].threshold) - share) <= 0.5 / mentions + 1e-9
+    with pytest.raises(ValueError, match="no split train"):
+        experiment.prepare(replace(given, corpus=str(elsewhere), run_folder=str(tmp_path / "none")))
