@@ -91,8 +91,8 @@ def read_ucdcr(
     """Yield the documents of a split. A document is named "36_4ecb" after the file of its mentions, without
     any "36/36ecb/4"; its topic is "36", its sub-topic "36ecb". Mentions whose type begins with ACT, NEG_ACT
     or EVENT are events, all others entities; one of separate words becomes the span from the first to the
-    last. Words given twice count once; they, and mentions of words that are not there, are counted. `kind`: only
-    these mentions; None = all."""
+    last. Words given twice count once; they, and mentions of words that are not there, are counted. `kind`:
+    only these mentions; None = all."""
     documents, mentions, split = found
     texts: dict[str, list[_Token]] = {}
     for row in _of_split(documents, split):
