@@ -356,6 +356,7 @@ class CoreferenceRun(ModelRun, Scorer):
             "topic_level": dict(self.level),
             "chains": {split: notes for split, notes in self.notes.items() if notes},
             "passed_over": {split: counted.lines() for split, counted in self.passed_over.items()},
+            "merged": {split: merged_in_gold(groups) for split, groups in self.groups.items()},
             "pairs_scored": {split: len(pairs_within(self.groups[split])) for split in ("dev", "test")},
             "topics": {split: [topic.id for topic in topics] for split, topics in self.topics.items()},
         }
@@ -430,6 +431,13 @@ def read_topics(
     )
 
 
+def merged_in_gold(groups: Sequence[MentionGroup]) -> float:
+    """The share of the mentions that join the gold cluster of an earlier one of their group."""
+    mentions = sum(len(group.mentions) for group in groups)
+    clusters = sum(len({mention.cluster for mention in group.mentions}) for group in groups)
+    return (mentions - clusters) / max(1, mentions)
+
+
 def searched_together(
     settings: Settings, topics: Sequence[Topic], split: str
 ) -> tuple[str, list[MentionGroup]]:
@@ -467,6 +475,9 @@ def _drawn(
 ) -> tuple[Examples, Examples]:
     """The training examples of all epochs, and those of dev for the validation loss, both with labels."""
     most, train, dev = settings.train_pairs or None, examples["train"], examples["dev"]
+    if isinstance(dev, MentionPairExamples):
+        for split in ("dev", "test"):
+            _check_room(examples[split], groups[split])
     if not len(train):  # nothing is trained
         return train, train
     if isinstance(train, ReadingExamples):
@@ -476,8 +487,6 @@ def _drawn(
     else:
         train = replace(train, **_drawn_pairs(settings, groups["train"], settings.epochs, most=most))
         train = train.in_order(like_lengths_together(_lengths_of(train), settings.batch_size))
-        for split in ("dev", "test"):
-            _check_room(examples[split], groups[split])
         watched = replace(dev, **_drawn_pairs(settings, groups["dev"], 1, most=_watched(len(train))))
     longest_first = np.argsort(_lengths_of(watched), kind="stable")[::-1]  # needs little padding
     return train, watched.in_order(longest_first)
@@ -570,7 +579,8 @@ def threshold_for(
     prepared: CoreferenceRun, dev: Sequence[GroupPrediction], test: Sequence[GroupPrediction]
 ) -> clustering.ThresholdChoice:
     """The threshold as `threshold_by` says: the best on dev; that of the run which `trained` names; or the
-    one at which the same share of mentions is merged in test as in that run's dev at its threshold."""
+    one at which the same share of the mentions is merged in test as in the gold clusters of what that run was
+    trained on, which needs no gold of test and no scores that mean the same there."""
     run, by = prepared.settings.trained, prepared.settings.threshold_by
     if by == "dev":
         return choose_threshold(prepared, dev)
@@ -578,8 +588,7 @@ def threshold_for(
     if threshold is None:
         raise ParameterError(f"threshold_by is {by!r}, but {run} chose no threshold; name a finished run")
     if by == "unlabelled":
-        tried = read_report(folder_of_run(run) / REPORT_FILE).tables["thresholds"]
-        share = next(row["merged"] for row in tried if row["threshold"] == threshold)
+        share = read_report(folder_of_run(run) / REPORT_FILE).data["merged"]["train"]
         threshold = clustering.threshold_of_share([one.tree for one in test], share)
     return choose_threshold(prepared, dev, among=[threshold])
 
@@ -631,14 +640,10 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
     rows = [_shown(row, {test["b"]: test["p_holm"] for test in comparisons}) for row in rows]
     chosen = {"threshold": threshold, "threshold/dev_conll_f1": predictions.choice.score}
     rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
-    trees = [one.tree for one in predictions.dev]
     tables = {
         "comparisons": comparisons,
         "in_doubt": read_again(prepared),
-        "thresholds": [
-            {"threshold": one, "dev_conll_f1": value, "merged": clustering.merged_share(trees, one)}
-            for one, value in predictions.choice.tried
-        ],
+        "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
     return Scores(rows=rows, tables=tables, items=pd.concat(items))
 

@@ -84,7 +84,7 @@ class ReadingExamples:
     clusters: np.ndarray | None = None  # (mentions,), equal numbers corefer; None = unknown
     hidden: float = 0.0  # probability with which the words of a mention are masked
     seed: int = 0  # of what is hidden
-    _written: dict[tuple[int, int], _Written] = field(default_factory=dict, repr=False)
+    _whole: dict[int, _Written] = field(default_factory=dict, repr=False)  # of a part, if it fits
 
     @classmethod
     def over(cls, groups: Sequence[MentionGroup], **form: object) -> ReadingExamples:
@@ -269,7 +269,10 @@ class ReadingExamples:
     def _read(self, index: int) -> tuple[list[_Written], np.ndarray]:
         """The parts of a reading as they are written, and the indices of their mentions."""
         own = self._own(index)
-        whole = [self._write(number, self.max_length) for number in own]
+        for number in own:
+            if number not in self._whole:
+                self._whole[number] = self._write(number, self.max_length)
+        whole = [self._whole[number] for number in own]
         if sum(len(one.ids) for one in whole) <= self.max_length - self.special.framing:
             return whole, self._numbers(index)
         passages = [self._passage(self.parts[number]) for number in own]
@@ -281,15 +284,12 @@ class ReadingExamples:
         return [self._write(number, need + more) for number, need, more in kept], self._numbers(index)
 
     def _write(self, number: int, room: int) -> _Written:
-        """A part with its text cut to `room` tokens, written once and kept."""
-        if (number, room) not in self._written:
-            passage = self._passage(self.parts[number])
-            pieces = windows_around(sorted(passage.spans.values()), length=len(passage.ids), room=room)
-            cut = passage.cut(pieces)
-            ids, places = marked(cut, special=self.special, marks=self.marks)
-            own, lost = [places[one] for one in self.parts[number].mentions], len(passage.ids) - len(cut.ids)
-            self._written[number, room] = _Written(ids=ids, places=own, lost=lost)
-        return self._written[number, room]
+        """A part with its text cut to `room` tokens."""
+        passage = self._passage(self.parts[number])
+        cut = passage.cut(windows_around(sorted(passage.spans.values()), length=len(passage.ids), room=room))
+        ids, places = marked(cut, special=self.special, marks=self.marks)
+        own, lost = [places[one] for one in self.parts[number].mentions], len(passage.ids) - len(cut.ids)
+        return _Written(ids=ids, places=own, lost=lost)
 
 
 def windows_around(spans: Sequence[TokenSpan], *, length: int, room: int) -> list[TokenSpan]:

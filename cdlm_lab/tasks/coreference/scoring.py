@@ -78,16 +78,18 @@ def score_pairs(
     examples, collate = examples.without_labels(), Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
     with KeptNumbers(file, (examples.pair_count,)) as scores, computing_in(precision, model.device):
-        pairs = [examples.pairs_of(number) for number in range(len(examples))]
         unknown = np.isnan(scores.values)
-        missing = np.array([n for n, own in enumerate(pairs) if unknown[own].any()], dtype=int)
+        missing = np.array(
+            [n for n in range(len(examples)) if unknown[examples.pairs_of(n)].any()], dtype=int
+        )
         sizes = [examples.size_of(int(number)) for number in missing]
         lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
         done = len(examples) - len(missing)
         with Progress(total=len(examples), initial=done, desc=name, unit=examples.UNIT) as bar:
             for numbers in (missing[batch] for batch in batches_by_length(lengths, globals_, batch_size)):
                 batch = collate([examples[number] for number in numbers])
-                scores.values[np.concatenate([pairs[n] for n in numbers])] = probabilities(model, batch)
+                pairs = np.concatenate([examples.pairs_of(number) for number in numbers])
+                scores.values[pairs] = probabilities(model, batch)
                 scores.save_when_due()
                 bar.update(len(numbers))
     return scores.values

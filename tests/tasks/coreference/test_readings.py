@@ -218,7 +218,10 @@ def test_a_trained_scorer_is_judged_on_a_corpus_without_training_texts(
     experiment.train(prepared)
     report = experiment.report(prepared, experiment.evaluate(prepared, experiment.predict(prepared)))
     own = {row.metric: row.value for row in report.rows}["threshold"]
-    share = {row["threshold"]: row["merged"] for row in report.tables["thresholds"]}[own]
+    groups = prepared.groups["train"]
+    mentions = [(group.id, mention.cluster) for group in groups for mention in group.mentions]
+    share = report.data["merged"]["train"]
+    assert share == (len(mentions) - len({*mentions})) / len(mentions)
     elsewhere.mkdir()
     for split in ("dev", "test"):
         topics = list(read_storyworld_topics(split, 2, seed=5))
@@ -235,7 +238,7 @@ def test_a_trained_scorer_is_judged_on_a_corpus_without_training_texts(
     assert found["trained"].threshold == own
     assert found["dev"].choice.score >= found["trained"].choice.score
     trees = [one.tree for one in found["unlabelled"].test]
-    mentions = sum(len(tree) + 1 for tree in trees)
-    assert abs(merged_share(trees, found["unlabelled"].threshold) - share) <= 0.5 / mentions + 1e-9
+    count = sum(len(tree) + 1 for tree in trees)
+    assert abs(merged_share(trees, found["unlabelled"].threshold) - share) <= 0.5 / count + 1e-9
     with pytest.raises(ValueError, match="no split train"):
         experiment.prepare(replace(given, corpus=str(elsewhere), run_folder=str(tmp_path / "none")))
