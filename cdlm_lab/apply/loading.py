@@ -84,10 +84,7 @@ def load(
 
     Raises ParameterError or CheckpointError, with a one-line message, if there is no usable model.
     """
-    if not isinstance(name, str | os.PathLike):
-        here = (one for one in name[:-1] if one in {*shipped_names(), *shipped_runs()} or Path(one).is_dir())
-        name = next(here, name[-1])
-    given = local_path(os.fspath(name), "the model")
+    given = local_path(os.fspath(_first_here(name)), "the model")
     if (run := _run_of(given)) is not None:
         kind = run_name(run)
         if kind in LANGUAGE_RUNS:
@@ -116,6 +113,13 @@ def load(
         what = f"{given}: nothing says which variant of CDLM it is, so no blank is global when it is filled"
         warnings.warn(f"{what}; if it is one, give variant, such as 'cdlm'", stacklevel=2)
     return model
+
+
+def _first_here(name: str | os.PathLike[str] | Sequence[str]) -> str | os.PathLike[str]:
+    if isinstance(name, str | os.PathLike):
+        return name
+    here = (one for one in name[:-1] if one in {*shipped_names(), *shipped_runs()} or Path(one).is_dir())
+    return next(here, name[-1])
 
 
 # Language models on the hub whose papers say how they were trained.
