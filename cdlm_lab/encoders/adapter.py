@@ -94,7 +94,7 @@ def write_adapter(model: PreTrainedModel, folder: Path) -> None:
     model.config.save_pretrained(folder)
 
 
-def base_of(folder: Path) -> str:
+def name_of_base(folder: Path) -> str:
     """The name of the model that the adapter in a folder was made on. Raises CheckpointError: damaged."""
     with named_faults(str(folder), ADAPTER_CONFIG):
         name = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"]
@@ -116,7 +116,7 @@ def merge_from(folder: Path, model: PreTrainedModel, *, with_head: bool) -> None
             wanted = (opened.metadata() or {}).get(BASE_HASH)
     if wanted != hash_of_base(model, rows):
         raise CheckpointError(
-            f"{folder}: it was made on {base_of(folder)}, which has changed since; train it again"
+            f"{folder}: it was made on {name_of_base(folder)}, which has changed since; train it again"
         )
     refuse_not_finite(weights, str(folder))
     weights = {name.removeprefix(_PREFIX): one.float() for name, one in weights.items()}

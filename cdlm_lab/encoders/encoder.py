@@ -350,7 +350,8 @@ def _with_adapter(
 
     if fault := fault_of_weights(Path(folder)):
         raise CheckpointError(fault)
-    base, longest = adapter.base_of(Path(folder)), config.max_position_embeddings - config.pad_token_id - 1
+    base = adapter.name_of_base(Path(folder))
+    longest = config.max_position_embeddings - config.pad_token_id - 1
     form = {"max_length": longest, "window": longest - longest % 2, "extend_positions": True}
     try:
         encoder, _ = load_encoder(base, attention="huggingface", **form)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
+import anywidget
+import traitlets
 from IPython.display import display
 from ipywidgets import HTML, Button, FloatSlider, HBox, Layout, Text, Textarea, VBox, Widget
 
 from cdlm_lab.data.marked import MARKS, as_pasted, filled_lines, pasted_documents
 from cdlm_lab.views.html import escaped
 from cdlm_lab.views.live_curve import ReplacedOutput
-from cdlm_lab.views.marked_text import MarkedText
 from cdlm_lab.views.rerun import close_whole, close_with_cell
 
 LONGEST_LINE = 200  # characters of an example that is typed in one line
@@ -24,6 +26,26 @@ ROWS = 12  # of a field of several lines
 HEADINGS = "one below the other, each under a line <code>== its title ==</code>"
 # Each paragraph that is typed runs in the direction of its script.
 _DIRECTION = "<style>.cdlm-own textarea,.cdlm-own input{unicode-bidi:plaintext;text-align:start}</style>"
+
+
+_STYLE = """
+.cdlm-marks{white-space:pre-wrap;overflow-wrap:anywhere;max-height:340px;overflow-y:auto;padding:6px 8px;
+border:1px solid #8c8c8c80;border-radius:4px;line-height:1.6;unicode-bidi:plaintext}
+.cdlm-marks[hidden]{display:none}
+.cdlm-marks mark{background:#3b8ed042;color:inherit;border-radius:3px;padding:1px 2px;cursor:pointer}
+.cdlm-marks mark:hover{outline:2px solid #d64545}
+.cdlm-marks-toggle{margin:2px 0 4px;cursor:pointer}
+.cdlm-marks ~ textarea{width:100%;box-sizing:border-box}
+"""
+
+
+class MarkedText(anywidget.AnyWidget):
+    """A field for documents with mentions: one selects words to mark them, and clicks a mention to remove it;
+    `value` is the text with `<m>` and `</m>` around mentions, as one may also type it."""
+
+    _esm = (files("cdlm_lab.views") / "marked_text.js").read_text(encoding="utf-8")
+    _css = _STYLE
+    value = traitlets.Unicode().tag(sync=True)
 
 
 class _LastLine(io.TextIOBase):

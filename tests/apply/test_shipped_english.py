@@ -21,7 +21,7 @@ import cdlm_lab
 from cdlm_lab.apply import hub
 from cdlm_lab.apply.loading import load
 from cdlm_lab.encoders import model_folder
-from cdlm_lab.encoders.adapter import attach, base_of
+from cdlm_lab.encoders.adapter import attach, name_of_base
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_names
 from cdlm_lab.encoders.encoder import load_language_model
 from cdlm_lab.runs.report import open_run
@@ -95,7 +95,7 @@ def test_they_are_opened_by_name_and_answer_as_the_run_did(runs: Path, english: 
 
 def test_an_adapter_names_its_base_by_name_and_no_place_of_this_machine(runs: Path, english: Path):
     folder = english / "ecb" / "events"
-    assert base_of(folder / "model") == "news/cdlm"
+    assert name_of_base(folder / "model") == "news/cdlm"
     parameters = json.loads((folder / "run.json").read_text())["parameters"]
     assert (parameters["model"], Path(parameters["corpus"]).name) == ("news/cdlm", "ECB+")
     texts = [

@@ -7,9 +7,8 @@ from pathlib import Path
 import ipywidgets
 import pytest
 
-from cdlm_lab.views import marked_text
-from cdlm_lab.views.ask import ask_box
-from cdlm_lab.views.marked_text import MarkedText
+from cdlm_lab.views import ask
+from cdlm_lab.views.ask import MarkedText, ask_box
 
 HOSTILE = "!<script>x</script>"
 MISTAKE = '<span style="color:#d64545">!&lt;script&gt;x&lt;/script&gt; does not fit</span>'
@@ -177,7 +176,7 @@ def test_mentions_are_found_marked_and_asked_for():
 def test_one_adds_and_removes_a_mention_by_click():
     if not shutil.which("node"):
         pytest.skip("until Node.js is there to run the script of the field")
-    script = Path(marked_text.__file__).with_name("marked_text.js").read_text(encoding="utf-8")
+    script = Path(ask.__file__).with_name("marked_text.js").read_text(encoding="utf-8")
     checks = """
     import assert from "node:assert";
     for (const value of ["A <m>fire</m> in <m>the <m>old</m> mill</m>.", "<m>a</m><m>b</m>", "x", "",
