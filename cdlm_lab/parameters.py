@@ -47,6 +47,7 @@ EVALUATED_WITH = ("compare_with",)  # parameters of the evaluation alone, which 
 # Notebook parameters that name a file, a folder or a model, and those that name several things.
 PATHS = {"run_folder", "trained", "corpus", "test_corpus", "model", "encoders", "small_model"}
 PATHS |= {"sentence_encoder", "word_vectors", "mspp", "predicted_topics", "matching_run", "first_run"}
+PATHS |= {"mentions_run", "pooled_with"}
 PATHS |= {"longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm", "cdlm", "compare_with", "results", "readme"}
 PATHS |= {"texts"}
 LISTS = {"systems", "sweep", "dev_topics", "test_topics", "compare_with"}

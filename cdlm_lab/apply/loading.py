@@ -86,8 +86,7 @@ def load(
     """
     given = local_path(os.fspath(_first_here(name)), "the model")
     if (run := _run_of(given)) is not None:
-        kind = run_name(run)
-        if kind in LANGUAGE_RUNS:
+        if run_name(run) in LANGUAGE_RUNS:
             form = {"max_length": max_length, "window": window}
             made = trained_parameters(run)
             if made.get("mask_probability") == 0:
@@ -95,23 +94,27 @@ def load(
             # sentences of paragraphs are read without global tokens
             known = variant or made.get("variant", "")
             return _language_model(str(model_of_run(run)), given, known, **form)
-        if kind not in TASK_RUNS:
-            known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))
-            raise ParameterError(
-                f"{given} is a run of {kind!r}, which leaves no model; those that do: {known}"
-            )
-        try:
-            model = TASK_RUNS[kind][1](given, run, system)
-            finds = isinstance(model, CoreferenceModel)
-            return replace(model, open_finder=cache(mention_finder)) if finds else model
-        except ParameterError as error:
-            raise ParameterError(str(error).replace(f"trained is {run!r}, which", given)) from None
+        return _task_model(given, run, system)
     source = _checkpoint(given)
     chosen = variant or _variant_of_checkpoint(source)
     model = _language_model(source, given, chosen or "", max_length=max_length, window=window)
     if chosen is None and hasattr(model.model, "lm_head"):
         what = f"{given}: nothing says which variant of CDLM it is, so no blank is global when it is filled"
         warnings.warn(f"{what}; if it is one, give variant, such as 'cdlm'", stacklevel=2)
+    return model
+
+
+def _task_model(name: str, run: str, system: str) -> Model:
+    kind = run_name(run)
+    if kind not in TASK_RUNS:
+        known = ", ".join(sorted({*LANGUAGE_RUNS, *TASK_RUNS}))
+        raise ParameterError(f"{name} is a run of {kind!r}, which leaves no model; those that do: {known}")
+    try:
+        model = TASK_RUNS[kind][1](name, run, system)
+    except ParameterError as error:
+        raise ParameterError(str(error).replace(f"trained is {run!r}, which", name)) from None
+    if isinstance(model, CoreferenceModel):
+        return replace(model, open_finder=cache(mention_finder))
     return model
 
 

@@ -88,16 +88,12 @@ def label_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items)
     return over_items(total, items=(labels != NOT_MASKED).sum(), num_items_in_batch=num_items_in_batch)
 
 
-def pair_loss(
-    logits: Tensor, labels: Tensor | None, num_items_in_batch: Items, *, weight: float = 1.0
-) -> Tensor | None:
+def pair_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
     """The summed binary cross entropy of pairs, divided by their number in the effective batch; logits and
-    labels (0 or 1) are (pairs,), `weight` is that of label 1. None without labels."""
+    labels (0 or 1) are (pairs,). None without labels."""
     if labels is None:
         return None
-    of_1 = None if weight == 1 else torch.tensor(weight, device=logits.device)
-    form = {"pos_weight": of_1, "reduction": "sum"}
-    total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), **form)
+    total = nn.functional.binary_cross_entropy_with_logits(logits, labels.float(), reduction="sum")
     return over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
 
 

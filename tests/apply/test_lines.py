@@ -69,9 +69,7 @@ def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_rea
     result = coreference.clusters(documents)
     noted = {"foreign": result.foreign} if result.foreign else {}
     assert first == {"id": 7, **result.as_json(), **noted}
-    assert wrong["error"].startswith(
-        "in.jsonl:2: documents:1: field marks: no mention in any document; write"
-    )
+    assert wrong["error"].startswith("in.jsonl:2: no mention is marked, and ecb/mentions, which finds them")
     assert cut["id"] == "x"
     assert "tokens are not read; a pair has 256" in cut["cut"][0]
     assert len(alone["clusters"]) == 2

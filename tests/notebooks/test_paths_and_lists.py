@@ -18,7 +18,7 @@ OTHERS = {
     "kind", "context", "topic_level", "select_by", "unrelated", "reading", "seen", "kinds",
     "support", "context_encoder", "schedule",
     "paragraphs", "head", "head_layers", "train_on", "labels", "evidence", "candidates",
-    "chains", "scorer", "threshold_by"
+    "chains", "scorer", "threshold_by", "adapter"
 }  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_what_is_shown_is_what_is_opened(stem: str, tmp_path: Path, monkeypatch:
     run = experiment.prepare(settings)
     assert asdict(settings) == asdict(run.settings) == shown
     assert read_run_file(tmp_path / "run")[1] == shown
-    made = trained_parameters(str(shown["trained"]))
+    made = asdict(experiment.Settings()) | trained_parameters(str(shown["trained"]))
     shapes = getattr(type(getattr(run, "matching", run)), "SHAPES", ())
     opened = getattr(run, "matching", run).settings
     assert shapes, "without them nothing could be refused"

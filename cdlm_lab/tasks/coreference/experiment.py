@@ -131,7 +131,6 @@ class Settings:
     parallel: str = ""
     workers: Workers = "auto"
     hide_mentions: float = Field(default=0.0, ge=0, le=1)
-    coreferring_weight: float = Field(default=1.0, gt=0)
     first_run: str = ""
     first_wrong: float = Field(default=0.02, ge=0, lt=1)
     threshold_by: Literal["dev", "trained", "unlabelled"] = "dev"
@@ -403,8 +402,6 @@ def load_scorer(settings: Settings) -> Scorer:
     names = ("scorer", "reset_globals", "max_length", "window", "attention", "seed", "attention_dropout")
     source = trained_model(settings.trained) if settings.trained else settings.model
     model, tokenizer = load_pair_scorer(source, **parameters_of(settings, *names))
-    if isinstance(model, OneReadingScorer):
-        model.coreferring_weight = settings.coreferring_weight
     return Scorer(settings=settings, model=model, tokenizer=tokenizer)
 
 

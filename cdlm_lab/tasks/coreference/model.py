@@ -93,9 +93,6 @@ class PairScorer(_Scorer):
 class OneReadingScorer(_Scorer):
     """Scores all pairs of the mentions of a sequence from one reading of it."""
 
-    # What the loss of a coreferring pair counts in training, where the others count 1.
-    coreferring_weight: float = 1.0
-
     def forward(
         self,
         input_ids: Tensor,  # (batch, seq), [CLS] first
@@ -115,7 +112,7 @@ class OneReadingScorer(_Scorer):
             parts = [self._logits(states[:, 0], mean_states(states, mention_mask), *n.T) for n in numbers]
             logits = torch.cat(parts).float()  # (pairs,)
         wanted = None if labels is None else labels[pair_mask]
-        loss = pair_loss(logits, wanted, num_items_in_batch, weight=self.coreferring_weight)
+        loss = pair_loss(logits, wanted, num_items_in_batch)
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
     def _logits(self, first: Tensor, mentions: Tensor, row: Tensor, i: Tensor, j: Tensor) -> Tensor:

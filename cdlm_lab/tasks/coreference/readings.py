@@ -296,7 +296,7 @@ def windows_around(spans: Sequence[TokenSpan], *, length: int, room: int) -> lis
     """The widest windows around spans, as wide on all sides, that hold at most `room` of `length` tokens;
     windows that touch are one.
 
-    >>> windows_around([(10, 12), (14, 15), (40, 41)], length=50, room=13)
+    >>> windows_around([(10, 12), (14, 15), (40, 41)], length=50, room=14)
     [(8, 17), (38, 43)]
     """
 

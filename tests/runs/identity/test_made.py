@@ -40,9 +40,7 @@ def answered(folder: Path, encoder: Path) -> multihop_qa.MultihopRun:
     return run
 
 
-def test_what_made_a_model_through_three_runs(
-    small, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_made_a_model_through_three_runs(small, cache, tmp_path, monkeypatch):
     base = replace(small, variant="longformer", run_folder=str(tmp_path / "base"))
     pretraining.train(pretraining.prepare(base, cache=cache))
     first = read_made(tmp_path / "base" / "model")
@@ -74,12 +72,8 @@ def test_what_made_a_model_through_three_runs(
     assert report.data["began_with"] == {"cdlm": {"base": "longformer", "after": ["questions"]}}
     assert "CDLM (from Longformer, after questions)" in view.score_table(report).html()
     facts = report.identity["encoders"]["cdlm"]
-    assert facts == of_base | {
-        "model": str(model),
-        "tasks": ["questions"],
-        "seed": 0,
-        "recipe": facts["recipe"],
-    }
+    after = {"model": str(model), "tasks": ["questions"], "seed": 0, "recipe": facts["recipe"]}
+    assert facts == of_base | after
     assert facts["recipe"] != recipe
 
     monkeypatch.setattr(model_folder, "FOLDER", tmp_path / "shipped")

@@ -117,18 +117,14 @@ def test_the_vector_of_a_mention_is_the_mean_of_its_states():
     assert mean_states(states, mask).tolist() == [[[2, -1], [5, 6], [0, 0]]]
 
 
-def test_a_coreferring_pair_counts_as_much_as_is_said(sharp: Loaded):
+def test_the_loss_is_the_mean_over_the_pairs_of_all_readings(sharp: Loaded):
     model, tokenizer = sharp
-    examples, weighted = readings(tokenizer, stories=1).labelled(), OneReadingScorer(model.config).eval()
-    weighted.load_state_dict(model.state_dict())
-    weighted.coreferring_weight = 3.0
+    examples = readings(tokenizer, stories=1).labelled()
     batch = Collate(pad_token_id=model.config.pad_token_id)([examples[0], examples[1], examples[2]])
     labels, out = batch["labels"][batch["pair_mask"]], model(**batch)
     p = torch.sigmoid(out.logits.double())
     losses = -torch.where(labels == 1, p, 1 - p).log()
     assert out.loss.item() == pytest.approx(losses.mean().item(), rel=1e-5)
-    wanted = losses * torch.where(labels == 1, 3.0, 1.0)
-    assert weighted(**batch).loss.item() == pytest.approx(wanted.mean().item(), rel=1e-5)
 
 
 def test_a_stopped_scoring_goes_on(sharp: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -189,7 +185,7 @@ def test_words_of_mentions_are_hidden_as_often_as_is_said(sharp: Loaded):
 def test_notebook_03_from_training_to_ones_own_texts(pair_settings: Settings, tmp_path: Path):
     run = str(tmp_path / "run")
     given = replace(
-        pair_settings, scorer="one-reading", hide_mentions=0.5, coreferring_weight=2.0, run_folder=run
+        pair_settings, scorer="one-reading", hide_mentions=0.5, run_folder=run
     )
     prepared = experiment.prepare(given)
     assert prepared.config.learning_rate_factors == (("scorer", 10.0),)

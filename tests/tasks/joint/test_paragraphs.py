@@ -192,6 +192,7 @@ def test_a_trained_model_is_opened_and_a_new_one_learns_beside_it(
                 assert scores[row.metric] == pytest.approx(row.value, rel=0.02), row.metric
         assert len(paragraphs_view.losses_figure(again).data) == 4
     assert not (tmp_path / "1" / "model").exists()
+    monkeypatch.undo()
     seen: list[dict] = []
     experiment.train_small(run, on_log=seen.append)
     assert seen[-1]["step"] == 4

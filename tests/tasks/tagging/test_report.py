@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from tagging_runs import score_of, tagged, tagging_run
 
+from cdlm_lab.data.convert.tagged import STRAY
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.records import TaggedDocument
+from cdlm_lab.data.records import PassedOver, TaggedDocument
 from cdlm_lab.data.tags import TagSpan, tag_set
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.runs.own import add_predictions
@@ -60,7 +61,10 @@ GIVEN = {
 
 
 def run_of(folder: Path, **documents: tuple[TaggedDocument, ...]) -> TaggingRun:
-    corpus = TaggedCorpus(documents=DOCUMENTS | documents, mended={"train": 0, "dev": 1200, "test": 0})
+    counted = PassedOver()
+    for _ in range(1200):
+        counted.add(STRAY, "dev.conll")
+    corpus = TaggedCorpus(documents=DOCUMENTS | documents, passed_over={"dev": counted})
     run = tagging_run(corpus, run_folder=str(folder), occurrences=3, seeds=2, sweep="2")
     return replace(run, opened=open_run(folder, name="document-attentive tagging", parameters={}))
 
