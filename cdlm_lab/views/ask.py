@@ -131,8 +131,7 @@ class AskBox:
     ) -> None:
         hints, marks = hints or {}, mark is not None
         each = {name: _Field(name, one, hints.get(name, ""), marks=marks) for name, one in example.items()}
-        self._mark, finding = mark, Button(description="Find mentions", icon="magic")
-        finding.on_click(lambda button: self._try(self.mark))
+        self._mark = mark
         self._methods = [method] if callable(method) else [*method]
         self._read, self._show = each, show or ReplacedOutput()
         self._answered: list[Any] | None = None  # the values that the shown answer is for
@@ -143,7 +142,9 @@ class AskBox:
         texts = [VBox([HTML(one.said), one.widget], layout=column) for one in each.values() if one.is_long]
         lines = [one.widget for one in each.values() if isinstance(one.widget, Text)]
         others = [one.widget for one in each.values() if not (one.is_long or isinstance(one.widget, Text))]
-        others = [finding, *others] if marks else others
+        if marks:
+            others.insert(0, finding := Button(description="Find mentions", icon="magic"))
+            finding.on_click(lambda button: self._try(self.mark))
         beside, wide = (Layout(flex_flow="row wrap"), Layout(width="100%", max_width="1180px"))
         rows = [*lines, HBox(texts, layout=beside), HBox([self.button, *others], layout=beside), self.message]
         style = HTML(_DIRECTION, layout=Layout(display="none"))

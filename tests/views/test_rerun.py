@@ -37,6 +37,7 @@ def leafing(model: Model) -> Leafing:
 
 BOXES = {
     "a box": lambda model: ask_box(model, {"text": "a", "texts": ["b"], "threshold": 0.5}),
+    "a box with mentions": lambda model: ask_box(model, {"documents": {"a": "A fire."}}, mark=dict),
     "a list to leaf through": leafing,
 }
 
