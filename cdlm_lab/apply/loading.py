@@ -121,8 +121,7 @@ def _task_model(name: str, run: str, system: str) -> Model:
 def _first_here(name: str | os.PathLike[str] | Sequence[str]) -> str | os.PathLike[str]:
     if isinstance(name, str | os.PathLike):
         return name
-    here = (one for one in name[:-1] if one in {*shipped_names(), *shipped_runs()} or Path(one).is_dir())
-    return next(here, name[-1])
+    return next(filter(_comes, name[:-1]), name[-1])
 
 
 # Language models on the hub whose papers say how they were trained.
@@ -173,7 +172,7 @@ def _kept_finder() -> Finder:
 
 
 def _comes(name: str) -> bool:
-    return name in shipped_runs() or Path(name).is_dir()
+    return name in {*shipped_names(), *shipped_runs()} or Path(name).is_dir()
 
 
 def kind_of_name(name: str) -> type[Any]:

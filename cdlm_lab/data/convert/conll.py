@@ -36,15 +36,21 @@ def write_conll(
     match. Raises ValueError for mentions that do not fit the documents, are in two clusters, or cross or
     repeat each other in one, and for names or tokens that are empty or have a tab or a line break.
     """
+    documents = documents_by_id(topics)
+    named = members_by_document(clusters, documents)
+    numbers: dict[str, int] = {}
+    rows = [row for name, one in documents.items() for row in _rows(one, named.get(name, []), numbers)]
+    with files.replaced_file(Path(path)) as file:
+        file.writelines(["#begin document (corpus); part 000\n", *rows, "#end document\n"])
+
+
+def documents_by_id(topics: Iterable[Topic]) -> dict[str, CoreferenceDocument]:
+    """The documents to be written, in order. Raises ValueError for two of one id, or none."""
     documents = [document for topic in topics for document in topic.documents]
     by_id = {document.id: document for document in documents}
     if len(by_id) < len(documents) or not documents:
         raise ValueError("two documents of one id, or none at all; give each topic once")
-    named = members_by_document(clusters, by_id)
-    numbers: dict[str, int] = {}
-    rows = [row for one in documents for row in _rows(one, named.get(one.id, []), numbers)]
-    with files.replaced_file(Path(path)) as file:
-        file.writelines(["#begin document (corpus); part 000\n", *rows, "#end document\n"])
+    return by_id
 
 
 def members_by_document(

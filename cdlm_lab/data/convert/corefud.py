@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.data import files
-from cdlm_lab.data.convert.conll import Found, conll_files, members_by_document, plain_cell
+from cdlm_lab.data.convert.conll import (
+    Found,
+    conll_files,
+    documents_by_id,
+    members_by_document,
+    plain_cell,
+)
 from cdlm_lab.data.coreference import document_of_spans, kinds_told
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import (
@@ -191,13 +197,10 @@ def write_corefud(
     Raises ValueError for what the format cannot say, as `write_conll`, and DataError without Udapi.
     """
     made = _new_document(Path(path))
-    documents = [document for topic in topics for document in topic.documents]
-    by_id = {document.id: document for document in documents}
-    if len(by_id) < len(documents) or not documents:
-        raise ValueError("two documents of one id, or none at all; give each topic once")
-    members = members_by_document(clusters, by_id)
+    documents = documents_by_id(topics)
+    members = members_by_document(clusters, documents)
     entities: dict[str, Any] = {}
-    nodes = {document.id: _add_document(made, document) for document in documents}
+    nodes = {name: _add_document(made, document) for name, document in documents.items()}
     for name, some in members.items():
         for mention, cluster in some:
             if cluster not in entities:

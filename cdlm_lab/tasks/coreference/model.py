@@ -108,8 +108,9 @@ class OneReadingScorer(_Scorer):
         states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask)
         with in_full(states.device):
             states = as_weights(states, self.scorer)
+            mentions = mean_states(states, mention_mask)
             numbers = pair_mask.nonzero().split(PAIRS_AT_ONCE)
-            parts = [self._logits(states[:, 0], mean_states(states, mention_mask), *n.T) for n in numbers]
+            parts = [self._logits(states[:, 0], mentions, *n.T) for n in numbers]
             logits = torch.cat(parts).float()  # (pairs,)
         wanted = None if labels is None else labels[pair_mask]
         loss = pair_loss(logits, wanted, num_items_in_batch)

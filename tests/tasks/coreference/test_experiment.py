@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from run_fixtures import die_in_the_third_batch
 
 from cdlm_lab.data.convert.conll import read_conll
 from cdlm_lab.data.coreference import topics_of
@@ -264,15 +265,7 @@ def test_batches_change_nothing_and_each_pair_is_scored(sharp, tmp_path: Path):
 
 def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole = score_pairs(*sharp, file=tmp_path / "whole.npy", batch_size=4)
-    real, seen = scoring.probabilities, []
-
-    def dies_in_the_third(model, batch):
-        seen.append(len(batch["input_ids"]))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return real(model, batch)
-
-    monkeypatch.setattr(scoring, "probabilities", dies_in_the_third)
+    seen = die_in_the_third_batch(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         score_pairs(*sharp, file=tmp_path / "part.npy", batch_size=4)
     assert np.isnan(np.load(tmp_path / "part.npy", allow_pickle=False)).sum() == 15 - 2 * 4

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from run_fixtures import die_in_the_third_batch
 from transformers import PreTrainedTokenizerBase
 
 import cdlm_lab
@@ -16,7 +17,7 @@ from cdlm_lab.data.records import gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
-from cdlm_lab.tasks.coreference import experiment, scoring, view
+from cdlm_lab.tasks.coreference import experiment, view
 from cdlm_lab.tasks.coreference.clustering import merged_share
 from cdlm_lab.tasks.coreference.examples import corefer, group_mentions, marks_from_tokenizer, pairs_within
 from cdlm_lab.tasks.coreference.experiment import Settings
@@ -129,16 +130,9 @@ def test_the_loss_is_the_mean_over_the_pairs_of_all_readings(sharp: Loaded):
 
 def test_a_stopped_scoring_goes_on(sharp: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     model, tokenizer = sharp
-    examples, real, seen = readings(tokenizer, stories=1), scoring.probabilities, []
+    examples = readings(tokenizer, stories=1)
     whole = score_pairs(model, examples, file=None, batch_size=2)
-
-    def dies_in_the_third(model, batch):
-        seen.append(len(batch["input_ids"]))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return real(model, batch)
-
-    monkeypatch.setattr(scoring, "probabilities", dies_in_the_third)
+    seen = die_in_the_third_batch(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         score_pairs(model, examples, file=tmp_path / "part.npy", batch_size=2)
     resumed = score_pairs(model, examples, file=tmp_path / "part.npy", batch_size=2)
