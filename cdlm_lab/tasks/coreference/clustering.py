@@ -73,16 +73,10 @@ def labels_at(tree: ArrayLike, threshold: float) -> np.ndarray:
     return np.argsort(np.argsort(first)).astype(np.int64)[inverse]
 
 
-def merged_share(trees: Sequence[np.ndarray], threshold: float) -> float:
-    """The share of mentions that are merged into the cluster of an earlier one, (mentions - clusters) /
-    mentions over all trees, at a threshold."""
-    merged = sum(int((1 - tree[:, 2] > threshold).sum()) for tree in trees)
-    return merged / max(1, sum(len(tree) + 1 for tree in trees))
-
-
 def threshold_of_share(trees: Sequence[np.ndarray], share: float) -> float:
-    """The threshold at which this share of the mentions is merged (`merged_share`), halfway between the
-    scores of the last merge and the next. It needs no gold.
+    """The threshold at which this share of the mentions is merged into the cluster of an earlier one,
+    (mentions - clusters) / mentions over all trees, halfway between the scores of the last merge and the
+    next. It needs no gold.
 
     >>> threshold_of_share([merge_tree([[1, 0.9, 0.3], [0.9, 1, 0.1], [0.3, 0.1, 1]])], share=1 / 3)
     0.55

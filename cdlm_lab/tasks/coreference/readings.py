@@ -164,10 +164,6 @@ class ReadingExamples:
         """The readings with the indices in `order`, as a new dataset."""
         return replace(self, readings=self.readings[np.asarray(order, dtype=int)])
 
-    def exchanged(self) -> ReadingExamples:
-        """The same readings with their two documents in the other order."""
-        return replace(self, readings=self.readings[:, ::-1])
-
     def drawn(self, *, seed: int, epochs: int, batch_size: int, most: int | None = None) -> ReadingExamples:
         """The labelled readings of all epochs, at most `most` in each, in batches of similar lengths, whose
         order and the order of each two documents are drawn. A pure function of the seed; what does not fill a

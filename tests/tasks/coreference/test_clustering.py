@@ -17,7 +17,6 @@ from cdlm_lab.tasks.coreference.clustering import (
     clusters_of,
     labels_at,
     merge_tree,
-    merged_share,
     read_predicted_topics,
     square_scores,
     threshold_of_share,
@@ -90,7 +89,6 @@ def test_the_threshold_of_a_share_merges_as_much(data):
     scores = np.concatenate([1 - tree[:, 2] for tree in trees])
     if len(set(scores)) == len(scores):  # merges of one score cannot be told apart
         assert mentions - clusters == merged
-    assert merged_share(trees, threshold) == (mentions - clusters) / mentions
 
 
 def test_average_linkage_by_hand():
