@@ -151,10 +151,9 @@ def _variant_of_checkpoint(source: str) -> str | None:
 def mention_finder(name: str = "") -> Finder:
     """What finds mentions in plain texts for coreference: a tagger of notebook 07, "" = `MENTIONS`. Raises
     ParameterError if there is no such tagger."""
-    if not name and not _comes(MENTIONS):
-        remedy = "mark mentions with <m> and </m>, or give mentions, a function or a run of notebook 07"
-        raise ParameterError(f"no mention is marked, and {MENTIONS}, which finds them, is not here; {remedy}")
-    tagger = load(name or MENTIONS)
+    if not name:
+        return _shipped_finder()
+    tagger = load(name)
     if not isinstance(tagger, TaggingModel):
         raise ParameterError(f"mentions is {name!r}, a {type(tagger).__name__}; name a tagger of notebook 07")
     return lambda text: [(one.start, one.end, one.label) for one in tagger.tag(text)]
@@ -163,12 +162,15 @@ def mention_finder(name: str = "") -> Finder:
 def find_mentions(text: str) -> list[tuple[int, int, str]]:
     """The mentions in a text, (start, end, event or entity) in characters, by the tagger that comes with the
     project. Raises ParameterError if it is not here."""
-    return list(_kept_finder()(text))
+    return list(mention_finder()(text))
 
 
 @cache
-def _kept_finder() -> Finder:
-    return mention_finder()
+def _shipped_finder() -> Finder:
+    if not _comes(MENTIONS):
+        remedy = "mark mentions with <m> and </m>, or give mentions, a function or a run of notebook 07"
+        raise ParameterError(f"no mention is marked, and {MENTIONS}, which finds them, is not here; {remedy}")
+    return mention_finder(MENTIONS)
 
 
 def _comes(name: str) -> bool:

@@ -19,7 +19,7 @@ from cdlm_lab.data.files import denied
 # Models that come with the project have names of two parts, such as `ecb/events`. Those of storyworld lie in
 # a clone, those of real English in the package, which in a clone is built from `data/models`.
 STORYWORLD, PACKAGE = "storyworld", "cdlm_lab_models"
-GROUPS = (STORYWORLD, "news", "ecb", "litbank", "hotpot")
+GROUPS = (STORYWORLD, "news", "ecb", "litbank")
 PREFIX = f"{STORYWORLD}/"
 _DATA = Path(__file__).resolve().parents[2] / "data"
 FOLDER, ENGLISH = _DATA / "storyworld" / "checkpoints", _DATA / "models" / PACKAGE
