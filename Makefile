@@ -63,7 +63,7 @@ test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on De
 # Each row five times, for an hour or more: make bench ARGS="--full"
 bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 minutes; into the README's table
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
-	@$(BIN)/python -m cdlm_lab.results.readme README.md data/results/README.md
+	@$(BIN)/python -m cdlm_lab.results.readme README.md data/results/*.md
 
 lint: $(STAMP)  ## check the style of code and notebooks, and that imports follow the plan of the house
 	@$(BIN)/ruff check .

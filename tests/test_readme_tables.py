@@ -1,4 +1,4 @@
-"""The tables of README.md and data/results/README.md are what the recorded runs say, and its Python runs."""
+"""The tables of README.md and data/results are what the recorded runs say; the Python of README.md runs."""
 
 import doctest
 import re
@@ -12,10 +12,10 @@ from cdlm_lab.results.readme_tables import TABLES
 from cdlm_lab.views.answers import ForeignText
 
 ROOT = Path(__file__).resolve().parents[1]
-READMES = (ROOT / "README.md", ROOT / "data" / "results" / "README.md")
+READMES = (ROOT / "README.md", *sorted((ROOT / "data" / "results").glob("*.md")))
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda readme: readme.parent.name)
+@pytest.mark.parametrize("readme", READMES, ids=lambda readme: f"{readme.parent.name}/{readme.stem}")
 def test_no_table_is_stale(readme: Path):
     stale = stale_tables(readme)
     assert not stale, "\n".join(stale)
@@ -32,6 +32,8 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     lines = READMES[0].read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert [line for line in lines if line.startswith("|") and len(line) > 100] == []
+    overview = (ROOT / "data" / "results" / "README.md").read_text(encoding="utf-8")
+    assert len(overview.split()) <= 3_000
 
 
 def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@
    where no article has a date.
 3. Complete linkage: in a cluster all articles are similar to each other.
 
-The thresholds are the best of the train part of AllSides' events (B-cubed F1); data/results/README.md has the
+The thresholds are the best of the train part of AllSides' events (B-cubed F1); data/results/mining.md has the
 scores on the others, and what dates and linkage are worth. Similarity across days is never needed, so large
 piles are mined in parts of some days each (`mining/parts.py`), with the same result.
 """

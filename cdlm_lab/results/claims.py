@@ -46,10 +46,19 @@ SCORERS = {  # runs of notebook 03 that other runs are compared with, and what t
 _NAMES = {"this run": "our scorer"} | SCORERS
 
 
-def claims_table(results: Path) -> tables.ScoreTable:
-    """Each claim, our scores, and whether it holds for them."""
+PAPERS = {"cdlm": "CDLM", "cda": "CDA", "doc-arc": "Doc-ARC", "mspp": "MSPP"}  # as `table` in the CSV begins
+
+
+def claims_of(paper: str = "") -> list[dict[str, str]]:
+    """The rows of `claims.csv` on a paper, a key of PAPERS; "" = on all."""
     with CLAIMS_FILE.open(encoding="utf-8", newline="") as file:
         claims = list(csv.DictReader(file))
+    return [one for one in claims if one["table"].startswith(PAPERS[paper] if paper else "")]
+
+
+def claims_table(results: Path, paper: str = "") -> tables.ScoreTable:
+    """Each claim of a paper, our scores, and whether it holds for them."""
+    claims = claims_of(paper)
     columns = {
         "paper, table": [claim["table"] for claim in claims],
         "claimed": [claim["claim"] for claim in claims],
@@ -63,6 +72,41 @@ def claims_table(results: Path) -> tables.ScoreTable:
     headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)
+
+
+VERDICTS = ("holds", "does not", "undecided", "too few units", "no verdict")
+
+
+def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
+    """Each claim of a paper, and on which data it holds, does not, is undecided or has no verdict."""
+    names = dict.fromkeys((one["table"].partition(", ")[2], one["claim"]) for one in claims_of(paper))
+    found: dict[tuple[str, str], dict[str, list[str]]] = {name: {} for name in names}
+    for claim in claims_of(paper):
+        verdict = plain_verdict(_measured(results, claim)["there it"])
+        one = found[claim["table"].partition(", ")[2], claim["claim"]]
+        one.setdefault(verdict, []).append(f"{claim['corpus']}")
+    used = [verdict for verdict in VERDICTS if any(verdict in one for one in found.values())]
+    headings = [tables.Heading(name=name, is_text=True) for name in ("table", "claim", *used)]
+    texts = [(*name, *("; ".join(one.get(verdict, ())) for verdict in used)) for name, one in found.items()]
+    rows = [[tables.Cell(text=text) for text in row] for row in texts]
+    return tables.ScoreTable(caption="", columns=headings, rows=rows)
+
+
+def plain_verdict(text: str) -> str:
+    """One of VERDICTS, without the marks of `claims_table`."""
+    return next(verdict for verdict in VERDICTS if text.startswith(verdict))
+
+
+def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
+    """The verdict on a claim, and by how much the system that it claims to be better is: in points, or in
+    percent of the perplexity of the other."""
+    report = read_report(results / claim["file"].split()[0])
+    better, other = (score.value for score in _pair(report, claim))
+    if report.name == PERPLEXITY:
+        effect = 100 * (other - better) / other
+    else:
+        effect = (better - other) * (1 if better > 1.5 or other > 1.5 else 100)
+    return plain_verdict(_measured(results, claim)["there it"]), effect
 
 
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""The tables of README.md and data/results/README.md, written anew from the recorded runs.
+"""The tables of README.md and of the pages in data/results, written anew from the recorded runs.
 
-    python -m cdlm_lab.results.readme README.md data/results/README.md            # writes them anew
-    python -m cdlm_lab.results.readme README.md data/results/README.md --check    # says which are stale
+    python -m cdlm_lab.results.readme README.md data/results/*.md            # writes them anew
+    python -m cdlm_lab.results.readme README.md data/results/*.md --check    # says which are stale
 
 What stands between `<!-- table NAME begin -->` and `<!-- table NAME end -->` is written anew, and all else
-stays as it is, byte for byte. The recorded runs lie in data/results beside a README, or in its own folder.
+stays as it is, byte for byte. The recorded runs lie in data/results beside a README, or in its own folder. A
+page there that shows `claims.svg` has that figure written anew as well.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from pathlib import Path
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
+from cdlm_lab.results.claims_figure import claims_figure
 from cdlm_lab.results.readme_tables import TABLES
 from cdlm_lab.runs.report import RunError
+from cdlm_lab.views.still_figure import figure_svg
 
 RESULTS = Path("data") / "results"
+FIGURE = "claims.svg"
 COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"
 _MARKER = re.compile(rb"^[ \t]*<!--[ \t]*table[ \t]+(\S+)[ \t]+(\S+)[ \t]*-->[ \t]*\r?$", re.MULTILINE)
 
@@ -111,16 +115,33 @@ def stale_tables(readme: Path) -> list[str]:
     """A message for each marked table that differs from the recorded runs; [] if all are up to date. Raises
     RunError if a marker is unpaired or of no known table, or a report is missing."""
     texts = _texts(readme)
-    return [
+    stale = [
         f"{readme}:{one.line}: table {one.name} is not what {RESULTS} says; write it with: {COMMAND} {readme}"
         for one in marked_tables(readme, known=TABLES)
         if one.text != texts[one.name]
     ]
+    if shows_figure(readme) and _content(readme.with_name(FIGURE)).decode() != _figure(readme):
+        stale.append(f"{readme}: {FIGURE} is not what {RESULTS} says; write it with: {COMMAND} {readme}")
+    return stale
 
 
 def write_readme(readme: Path) -> list[str]:
-    """Rewrite all marked tables, atomically; returns the names of those that changed."""
-    return write_tables(readme, _texts(readme), known=TABLES)
+    """Rewrite all marked tables and the figure, atomically; returns the names of those that changed."""
+    changed, figure = write_tables(readme, _texts(readme), known=TABLES), readme.with_name(FIGURE)
+    if shows_figure(readme) and not (figure.is_file() and figure.read_text() == _figure(readme)):
+        with replaced_file(figure) as opened:
+            opened.write(_figure(readme))
+        changed.append(FIGURE)
+    return changed
+
+
+def shows_figure(readme: Path) -> bool:
+    """Whether a page shows the figure of the claims, which lies beside it."""
+    return f"({FIGURE})".encode() in _content(readme)
+
+
+def _figure(readme: Path) -> str:
+    return figure_svg(claims_figure(readme.resolve().parent).to_dict())
 
 
 def _texts(readme: Path) -> dict[str, str]:

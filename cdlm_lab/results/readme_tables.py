@@ -17,7 +17,7 @@ from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.explorer.rank_figures import RANK_CELLS
 from cdlm_lab.explorer.view import RANK_GAPS
-from cdlm_lab.results.claims import SCORERS, claims_table, shipped_table
+from cdlm_lab.results.claims import PAPERS, SCORERS, claims_table, shipped_table, verdicts_table
 from cdlm_lab.results.reports import is_cosine, report_rows
 from cdlm_lab.runs.report import RunError, read_report
 from cdlm_lab.tasks.coreference import view as coreference
@@ -432,7 +432,8 @@ _EXPLORER_SPEED = {
     "ours MiB": "{ours_mib:.0f}",
 }
 TABLES: Mapping[str, Made] = {
-    "claims": claims_table,
+    **{f"verdicts-{paper}": partial(verdicts_table, paper=paper) for paper in PAPERS},
+    **{f"claims-{paper}": partial(claims_table, paper=paper) for paper in PAPERS},
     "news": _news,
     "shipped": shipped_table,
     **RUN_TABLES,

@@ -309,14 +309,14 @@ class _Picture:
     def marker(self, x: float, y: float, colour: str, size: float, symbol: str) -> None:
         """Add a marker of `size` pixels."""
         outline, half = SYMBOLS.get(symbol, SYMBOLS.get(symbol.removesuffix("-open"))), size / 2
+        is_open = symbol.endswith(("-open", "-thin"))
         if outline is None:
-            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" fill="{colour}"/>')
-        elif symbol in ("x-thin", "line-ns-open"):
-            move = f"translate({x:.1f} {y:.1f}) scale({half:g})"
-            self.draw(outline, transform=move, stroke=colour, stroke_width=f"{2 / half:.2f}")
-        else:
-            move = f"translate({x:.1f} {y:.1f}) scale({half:g})"
-            self.draw(outline, transform=move, fill=colour)
+            paint = f'fill="none" stroke="{colour}" stroke-width="2"' if is_open else f'fill="{colour}"'
+            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{half:g}" {paint}/>')
+            return
+        lines = {"stroke": colour, "stroke_width": f"{2 / half:.2f}"}
+        move = f"translate({x:.1f} {y:.1f}) scale({half:g})"
+        self.draw(outline, transform=move, **(lines if is_open else {"fill": colour}))
 
     def _label(self, x: float, y: float, text: str, place: str, font: Record) -> None:
         height, _, side = place.partition(" ")

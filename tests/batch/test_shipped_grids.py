@@ -122,11 +122,11 @@ def test_data_may_lie_elsewhere(name: str):
     assert all(text.startswith((HUB, "{data}/", str(grid.runs), "{runs}")) for text in given)
 
 
-# ---- the recorded runs that data/results/README.md says real_small.yaml makes again ----
+# ---- the recorded runs that data/results/files.md says real_small.yaml makes again ----
 
 RESULTS = ROOT / "data" / "results"
 ROW = re.compile(r"^\| `([\w/.-]+\.json)` \|.*\| `([\w.-]+)` \|[^|]*\|$", re.MULTILINE)
-RUN_OF = dict(ROW.findall((RESULTS / "README.md").read_text()))
+RUN_OF = dict(ROW.findall((RESULTS / "files.md").read_text()))
 # Made by older code, or counted from a run.
 BY_HAND = {
     "scisumm_minilm/matching_small_weights.json",

@@ -7,6 +7,7 @@ import pytest
 from small_reports import perplexity_report
 
 from cdlm_lab.results import claims
+from cdlm_lab.results.claims_figure import claims_figure
 from cdlm_lab.results.reports import report_rows
 from cdlm_lab.runs.report import read_report
 
@@ -42,6 +43,22 @@ def test_a_claim_of_two_seeds_has_a_verdict_if_both_have_it(
     values = measured(one_claim)
     assert (values["seeds"], values["there it"]) == ("2", expected)
     assert values["file"] == "s0/report.json, report.json"
+
+
+def test_the_overview_and_the_figure_say_the_same_of_a_claim(one_claim: Path):
+    file = one_claim / "claims.csv"
+    file.write_text(file.read_text().replace("\nx,", '\n"CDLM, 1",'))
+    for seed in (0, 1):
+        perplexity_report(one_claim / f"s{seed}", {"longformer": 1.5, "cdlm": 1.0}, seed=seed)
+    shown = claims.verdicts_table(one_claim, "cdlm")
+    assert [column.name for column in shown.columns] == ["table", "claim", "holds"]
+    assert [[cell.text for cell in row] for row in shown.rows] == [["1", "low", "news"]]
+    verdict, effect = claims.effect_of(one_claim, claims.claims_of()[0])
+    assert (verdict, round(effect, 4)) == ("holds", 39.3469), "percent: 1 - exp(-0.5)"
+    figure = claims_figure(one_claim)
+    (trace,) = figure.data
+    assert (trace.name, list(trace.x), list(trace.y)) == ("holds", [0.0], [0])
+    assert trace.marker.size == (19,), "an effect above 20 is drawn as one of 20"
 
 
 @pytest.mark.parametrize("unclean", [0, 1])
