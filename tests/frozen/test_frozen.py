@@ -110,7 +110,7 @@ def shipped_logits() -> dict[str, list[list[float]]]:
 def table_numbers() -> dict[str, str]:
     """Return the name of each marked table in the README files -> its numbers, row by row."""
     found = {}
-    for path in (ROOT / "README.md", *ROOT.glob("data/**/*.md")):
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("data/**/*.md"))):
         for name, table in TABLE.findall(path.read_text(encoding="utf-8")):
             _, *rows = (line for line in table.splitlines() if line.startswith("|"))
             found[name] = " | ".join(" ".join(NUMBER.findall(row)) for row in rows if NUMBER.search(row))
