@@ -26,7 +26,7 @@ from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.data.words import plain_word
-from cdlm_lab.encoders.source_attention import evaluating
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart, evaluating
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.packing import equal_share, pack_documents
@@ -114,7 +114,9 @@ class LanguageModel:
                 states[number] = row[:size]
         return states
 
-    def fill(self, texts: Texts | Sequence[Texts], *, top: int = 5, pieces: int = 4) -> Any:
+    def fill(
+        self, texts: Texts | Sequence[Texts], *, top: int = 5, pieces: int = 4, cut: CutAsGiven = None
+    ) -> Any:
         """The most probable words for each blank, `[MASK]`, given all texts; the other blanks stay masked:
         `Filled`; for a list whose entries are lists of texts, or texts by name, `Answers`. A probability is
         the product of those of a word's pieces; where the `top` best words of each number of pieces, which
@@ -123,6 +125,7 @@ class LanguageModel:
         Args:
             top: number of words for each blank; also the beam width.
             pieces: most word pieces of a word; time grows with its square.
+            cut: `"documents"` = no text attends to another; see `apart` for layers, heads and the control.
         """
         if not hasattr(self.model, "lm_head"):
             raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
@@ -130,7 +133,8 @@ class LanguageModel:
             raise ParameterError(f"top is {top} and pieces {pieces}; both must be at least 1")
 
         def filled(entries: Sequence[Mapping[str, str]]) -> list[Filled]:  # blanks are read one by one
-            return [self._fill(named, top=top, pieces=pieces) for named in entries]
+            with apart(self.model, self.tokenizer, cut):
+                return [self._fill(named, top=top, pieces=pieces) for named in entries]
 
         return asked(self._with_a_blank, filled, texts=_entries(texts))
 
@@ -164,7 +168,11 @@ class LanguageModel:
         return self._blank.search(text) is not None
 
     def attention(
-        self, texts: Texts | Sequence[Texts], source: tuple[int, str] | Sequence[tuple[int, str]]
+        self,
+        texts: Texts | Sequence[Texts],
+        source: tuple[int, str] | Sequence[tuple[int, str]],
+        *,
+        cut: CutAsGiven = None,
     ) -> Any:
         """How strongly attention in the last layer connects the words of the other texts to a source: an
         `Attended`; for a list whose entries are lists of texts, or texts by name, and one of sources
@@ -173,10 +181,12 @@ class LanguageModel:
         Args:
             source: index of a text, from 0, and words in it, of which the first occurrence is taken. They are
                 global: they attend to all texts, and all attend to them, as in CDLM's analysis (section 3.5).
+            cut: attention between texts that is forbidden, such as `{"layers": [0]}`; see `apart`.
         """
 
         def attended(entries: Sequence[tuple[dict[str, str], tuple[int, str]]]) -> list[Attended]:
-            return [self._attended(*one) for one in entries]
+            with apart(self.model, self.tokenizer, cut):
+                return [self._attended(*one) for one in entries]
 
         return asked(_with_another, attended, texts=_entries(texts), source=source)
 

@@ -28,11 +28,18 @@ def visible_to_local(*, attention_mask: Tensor, global_mask: Tensor, window: int
 
 
 def dense_weights(
-    projections: Projections, *, attention_mask: Tensor, global_mask: Tensor, window: int
+    projections: Projections,
+    *,
+    attention_mask: Tensor,
+    global_mask: Tensor,
+    window: int,
+    cut: Tensor | None = None,
 ) -> Tensor:
     """Attention weights as a full matrix, of projections (batch, seq, head, dim). Masks: (batch, seq) bool,
-    True = takes part, True = global. Returns (batch, head, query, key); each row of a token that takes part
-    sums to 1, rows of padding are zero. Raises ValueError for bad masks or window."""
+    True = takes part, True = global. `cut`: (batch, query, key) bool, True = the query does not attend to
+    the key, whatever the masks say; a token always attends to itself. Returns (batch, head, query, key); each
+    row of a token that takes part sums to 1, rows of padding are zero. Raises ValueError for bad masks or
+    window."""
     query, key, _, query_global, key_global, _ = projections
     check_masks(attention_mask, global_mask)
     check_window(window)
@@ -45,9 +52,13 @@ def dense_weights(
     # all and zero its weights later.
     sees = sees | ~attention_mask[:, None, :, None]
     from_global = global_mask[:, None, :, None]
+    seen_by_global = attention_mask[:, None, None, :]
+    if cut is not None:
+        cut = cut[:, None] & ~torch.eye(cut.shape[-1], dtype=torch.bool, device=cut.device)
+        sees, seen_by_global = sees & ~cut, seen_by_global & ~cut
     scores = torch.where(
         from_global,
-        global_scores.masked_fill(~attention_mask[:, None, None, :], float("-inf")),
+        global_scores.masked_fill(~seen_by_global, float("-inf")),
         local_scores.masked_fill(~sees, float("-inf")),
     )
     # Softmax in float32 (or better) whatever the input, as Hugging Face does.
@@ -63,11 +74,12 @@ def dense_attention(
     global_mask: Tensor,
     window: int,
     dropout: float = 0.0,
+    cut: Tensor | None = None,
 ) -> Tensor:
     """Outputs of every token, (batch, seq, head, dim), from projections of that shape; zero for padding.
     `dropout` is applied to the weights, as in Hugging Face's layer."""
     masks = {"attention_mask": attention_mask, "global_mask": global_mask}
-    weights = dense_weights(projections, **masks, window=window)
+    weights = dense_weights(projections, **masks, window=window, cut=cut)
     weights = torch.nn.functional.dropout(weights, p=dropout)
     from_global = (global_mask & attention_mask)[:, None, :, None]
     local_output = torch.einsum("bhqk,bkhd->bqhd", weights * ~from_global, projections.value)

@@ -77,7 +77,10 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
 
     def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         near = (query_position[query] - key_position[key]).abs() <= half
-        return (query_row[query] == key_row[key]) & (near | key_is_global[key])
+        sees = (query_row[query] == key_row[key]) & (near | key_is_global[key])
+        if plan.cut is None:
+            return sees
+        return sees & ~plan.cut[query_row[query], query_position[query], key_position[key]]
 
     tiles = visible_tiles(plan)
     count = tiles.sum(dim=1, dtype=torch.int32)

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from types import FunctionType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from cdlm_lab.attention.cut import cut_plan
 from cdlm_lab.attention.dense import dense_attention
 from cdlm_lab.attention.flex import flex_packed_attention
-from cdlm_lab.attention.plan import SIDE, Plan, Projections, check_window, make_plan
+from cdlm_lab.attention.plan import SIDE, Plan, Projections, by_head, check_window, make_plan
 from cdlm_lab.attention.sparse import (
     attend_from_few_globals,
     attend_from_globals,
@@ -141,7 +142,9 @@ class LocalGlobalSelfAttention(nn.Module):
         padding at the end. `attention_mask`: (batch, seq), negative = padding, 0 = local, positive = global;
         others are ignored."""
         batch, seq, embed = hidden_states.shape
-        plan, recorder = plan_of(attention_mask, window=self.window), self.recorder
+        plan, recorder = cut_plan(self, plan_of(attention_mask, window=self.window)), self.recorder
+        if output_attentions and plan.whole:
+            raise ValueError("attention that is cut in some heads alone cannot be returned; cut all heads")
         flat = hidden_states.flatten(0, 1)
         tokens = flat.index_select(0, plan.order)
         of_locals = self._projected(LOCAL_PROJECTIONS, flat, tokens, plan.local_order)
@@ -150,7 +153,7 @@ class LocalGlobalSelfAttention(nn.Module):
             global_output = self._from_few_globals(flat, tokens, plan)
         else:
             packed = Projections(*of_locals, *self._for_globals(flat, tokens, plan))
-            local_output, global_output = self._attend(packed, plan)
+            local_output, global_output = by_head(partial(self._attend, packed), plan)
         context = hidden_states.new_zeros(batch * seq, embed, dtype=local_output.dtype)
         context.index_copy_(0, plan.local_order, local_output.flatten(1))
         if len(plan.global_order):
@@ -165,7 +168,7 @@ class LocalGlobalSelfAttention(nn.Module):
     def of_globals(self, hidden_states: Tensor, attention_mask: Tensor) -> tuple[Tensor, Tensor]:
         """The context of the global tokens alone, (n_global, embed), computing nothing else, and their
         positions in the flattened batch, (n_global,). Nothing is recorded."""
-        plan = plan_of(attention_mask, window=self.window)
+        plan = cut_plan(self, plan_of(attention_mask, window=self.window))
         flat = hidden_states.flatten(0, 1)
         if not len(plan.global_order):
             return flat[:0], plan.global_order
@@ -174,7 +177,8 @@ class LocalGlobalSelfAttention(nn.Module):
             context = self._from_few_globals(flat, tokens, plan)
         else:
             packed = self._for_globals(flat, tokens, plan)
-            context = attend_from_globals(*packed, plan=plan, dropout=self._dropout_now)
+            attend = partial(attend_from_globals, *packed, dropout=self._dropout_now)
+            (context,) = by_head(lambda one: [attend(plan=one)], plan)
         return context.flatten(1), plan.global_order
 
     @property
@@ -229,6 +233,7 @@ class LocalGlobalSelfAttention(nn.Module):
 def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:
     """The dense reference on packed projections: unpack them to (batch, seq), attend, pack again."""
     batch, seq = plan.shape
+    present, is_global = plan.masks
     for_globals = plan.order if len(plan.global_order) else plan.global_order
     orders = (plan.local_order, plan.order, plan.order, plan.global_order, for_globals, for_globals)
 
@@ -236,16 +241,13 @@ def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tupl
         empty = packed.new_zeros(batch * seq, *packed.shape[1:])
         return empty.index_copy(0, order, packed).unflatten(0, (batch, seq))
 
-    present = torch.zeros(batch * seq, dtype=torch.bool, device=plan.order.device)
-    is_global = present.clone()
-    present[plan.order] = True
-    is_global[plan.global_order] = True
     output = dense_attention(
         Projections(*(spread(one, order) for one, order in zip(packed, orders, strict=True))),
-        attention_mask=present.view(batch, seq),
-        global_mask=is_global.view(batch, seq),
+        attention_mask=present,
+        global_mask=is_global,
         window=plan.window,
         dropout=dropout,
+        cut=plan.cut,
     ).flatten(0, 1)
     return output[plan.local_order], output[plan.global_order]
 

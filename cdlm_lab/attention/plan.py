@@ -13,8 +13,8 @@ short runs of queries, from one or several texts, each with the keys it attends 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -52,17 +52,25 @@ class Run:
     keys: tuple[slice, ...]  # of the packed order; none is empty
     # Text positions of the queries and of the local keys, and how far a query attends; None = all to all.
     near: tuple[Tensor, Tensor, int] | None = None
+    cut: Tensor | None = None  # (query, key) bool, True = does not attend; None = nothing is cut
 
     @property
     def bias(self) -> Tensor | None:
         """(query, key) float32, 0 = attends, -inf = does not; None = all attend to all. Made when it is read:
         FlexAttention needs none."""
-        if self.near is None:
+        if self.is_full:
             return None
-        queries, keys, side = self.near
-        bias = torch.zeros(self.query_count, self.key_count, device=queries.device)  # all see every global
-        bias[:, -len(keys) :].masked_fill_((queries[:, None] - keys).abs() > side, float("-inf"))
-        return bias
+        device = (self.near[0] if self.cut is None else self.cut).device
+        bias = torch.zeros(self.query_count, self.key_count, device=device)  # all see every global
+        if self.near is not None:
+            queries, keys, side = self.near
+            bias[:, -len(keys) :].masked_fill_((queries[:, None] - keys).abs() > side, float("-inf"))
+        return bias if self.cut is None else bias.masked_fill_(self.cut, float("-inf"))
+
+    @property
+    def is_full(self) -> bool:
+        """True if every query attends to every key."""
+        return self.near is None and self.cut is None
 
     @cached_property
     def query_count(self) -> int:
@@ -90,6 +98,7 @@ class Row:
     local_start: int  # first token among all local tokens of the batch
     global_start: int  # first token among all global tokens of the batch
     runs: tuple[Run, ...]  # of its local tokens; each attends to the row's globals and some locals
+    cut: Tensor | None = None  # (query, key) bool of its tokens in the packed order; None = nothing is cut
 
     @property
     def tokens(self) -> slice:
@@ -129,8 +138,10 @@ class Plan:
     local_order: Tensor  # the same of the local tokens alone, row after row
     global_order: Tensor  # and of the global ones
     rows: tuple[Row, ...]
+    cut: Tensor | None = None  # (batch, query, key) bool, True = does not attend; None = nothing is cut
+    whole: tuple[Plan, tuple[int, ...]] | None = None  # if some heads alone are cut: the order of the others
     # what a backend has made of the plan and reads again in the next layer, by name
-    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:
@@ -148,10 +159,48 @@ class Plan:
         return _tiles(_global_runs(self.rows, GLOBAL_QUERIES_WITH_DROPOUT), device=self.order.device)
 
     @property
+    def masks(self) -> tuple[Tensor, Tensor]:
+        """The attention mask and the global mask, (batch, seq) bool both."""
+        flat = torch.zeros(2, math.prod(self.shape), dtype=torch.bool, device=self.order.device)
+        flat[0, self.order] = flat[1, self.global_order] = True
+        return flat[0].view(self.shape), flat[1].view(self.shape)
+
+    def without(self, cut: Tensor, *, heads: tuple[int, ...] | None = None) -> Plan:
+        """The same order, in which a query does not attend to those keys where `cut` (batch, query, key) is
+        True. A token always attends to itself. `heads`: those in which it is so; None = all."""
+        cut = cut & ~torch.eye(self.shape[1], dtype=torch.bool, device=cut.device)
+        rows = []
+        for number, row in enumerate(self.rows):
+            places = self.order[row.tokens] % self.shape[1]
+            of_row = cut[number][places][:, places]
+            first = row.n_global - row.local_start  # of the local tokens in the row
+            runs = []
+            for run in row.runs:
+                keys = [of_row[:, one.start - row.start : one.stop - row.start] for one in run.keys]
+                columns = torch.cat(keys, dim=1)
+                runs.append(replace(run, cut=columns[first + run.queries.start : first + run.queries.stop]))
+            rows.append(replace(row, runs=tuple(runs), cut=of_row))
+        whole = None if heads is None else (self, heads)
+        return replace(self, rows=tuple(rows), cut=cut, whole=whole, kept={})
+
+    @property
     def pairs(self) -> int:
         """Query-key pairs of one head in the definition of the attention (without masked corners of runs)."""
         of_globals = sum(row.n_global * (row.n_local + row.n_global) for row in self.rows)
         return of_globals + sum(run.pairs for row in self.rows for run in row.runs)
+
+
+def by_head(compute: Callable[[Plan], Sequence[Tensor]], plan: Plan) -> list[Tensor]:
+    """What `compute(plan)` returns, tensors with heads in their second dimension; where only some heads are
+    cut, the others are computed with the whole plan."""
+    made = [*compute(plan)]
+    if plan.whole is None:
+        return made
+    whole, heads = plan.whole
+    is_cut = torch.zeros(made[0].shape[1], dtype=torch.bool, device=made[0].device)
+    is_cut[list(heads)] = True
+    pairs = zip(made, compute(whole), strict=True)
+    return [torch.where(is_cut.view(1, -1, *[1] * (one.dim() - 2)), one, other) for one, other in pairs]
 
 
 def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Plan:
@@ -253,7 +302,11 @@ def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
             most = max(queries, TILE_SCORES // (row.n_global + row.n_local))
             end = row.global_start + row.n_global
             for start in range(row.global_start, end, most):
-                yield Run(queries=slice(start, min(start + most, end)), keys=(row.tokens,))
+                of_run = slice(start, min(start + most, end))
+                cut = None
+                if row.cut is not None:
+                    cut = row.cut[of_run.start - row.global_start : of_run.stop - row.global_start]
+                yield Run(queries=of_run, keys=(row.tokens,), cut=cut)
 
 
 def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
@@ -296,11 +349,11 @@ def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
 
 
 def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
-    if all(run.near is None and run.key_count == most_keys for run in runs):
+    if all(run.is_full and run.key_count == most_keys for run in runs):
         return None
     bias = torch.zeros(len(runs), most_queries, most_keys, device=device)
     for of_run, run in zip(bias, runs, strict=True):
-        if run.near is not None:
+        if not run.is_full:
             of_run[: run.query_count, : run.key_count] = run.bias
         of_run[:, run.key_count :] = float("-inf")
     return bias

@@ -272,7 +272,7 @@ SHARE = 0.7  # of a head's dimensions; with fewer global tokens per text, it is 
 def globals_are_few(plan: Plan, *, head_size: int) -> bool:
     """True if there are globals, and attending without projected keys and values is faster for this batch."""
     texts = sum(1 for row in plan.rows if row.n_global)
-    return 0 < len(plan.global_order) <= SHARE * head_size * texts
+    return plan.cut is None and 0 < len(plan.global_order) <= SHARE * head_size * texts
 
 
 def attend_from_few_globals(

@@ -10,11 +10,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.plan import Plan, Projections, Row, Run
+from cdlm_lab.attention.plan import Plan, Projections, Row, Run, by_head
 
 GLOBAL_BLOCK = 128  # number of global queries whose scores are computed at once
 
@@ -41,6 +42,12 @@ class AttentionRecorder:
     @torch.no_grad()
     def record(self, packed: Projections, plan: Plan) -> None:
         """Called by the layer with its packed projections. ValueError: a chosen token is padding."""
+        given, received = by_head(partial(self.weights, packed), plan)
+        self.from_tokens.append(given)
+        self.to_tokens.append(received)
+
+    def weights(self, packed: Projections, plan: Plan) -> tuple[Tensor, Tensor]:
+        """What `record` adds to `from_tokens` and `to_tokens`."""
         heads = packed.query.shape[1]
         batch, seq = plan.shape
         if len(self.tokens) != batch:
@@ -58,8 +65,7 @@ class AttentionRecorder:
             places = is_chosen.int().argmax(dim=1).tolist()
             given[index][..., positions] = _given_by(places, packed, row, positions, plan.window)
             received[index][..., positions] = _received_by(places, packed, row)
-        self.from_tokens.append(given)
-        self.to_tokens.append(received)
+        return given, received
 
 
 def recordable_layers(model: nn.Module) -> list[nn.Module]:
@@ -88,7 +94,7 @@ def record_attention(
     Raises ValueError if the model's attention has not been replaced by ours, or for layers it does not
     have."""
     available = recordable_layers(model)
-    numbers = _layer_numbers(layers, count=len(available))
+    numbers = layer_numbers(layers, count=len(available))
     recorder = AttentionRecorder(tokens, layers=numbers)
     before = _RECORDERS.set({**(_RECORDERS.get() or {}), **{available[n]: recorder for n in numbers}})
     try:
@@ -97,7 +103,7 @@ def record_attention(
         _RECORDERS.reset(before)
 
 
-def _layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
+def layer_numbers(layers: Iterable[int] | None, *, count: int) -> list[int]:
     """Layer numbers from 0, ascending, without duplicates."""
     if layers is None:
         return list(range(count))
@@ -119,14 +125,21 @@ def _scores(query: Tensor, key: Tensor) -> Tensor:
         return torch.einsum("qhd,khd->hqk", query.float() / math.sqrt(query.shape[-1]), key.float())
 
 
+def _cut(scores: Tensor, cut: Tensor | None) -> Tensor:
+    """Scores (head, query, key) without those that are cut, (query, key)."""
+    return scores if cut is None else scores.masked_fill(cut, float("-inf"))
+
+
 def _given_by(places: list[int], packed: Projections, row: Row, positions: Tensor, window: int) -> Tensor:
     """Weights that chosen tokens of the row give: (head, chosen, row tokens). `places`: their indices in the
     compact order of the row."""
     given = torch.empty(packed.query.shape[1], len(places), len(positions), device=positions.device)
     of_globals = [column for column, place in enumerate(places) if place < row.n_global]
     if of_globals:
-        queries = packed.query_global[[row.global_start + places[column] for column in of_globals]]
-        given[:, of_globals] = _scores(queries, packed.key_global[row.tokens]).softmax(-1)
+        chosen = [places[column] for column in of_globals]
+        queries = packed.query_global[[row.global_start + place for place in chosen]]
+        scores = _scores(queries, packed.key_global[row.tokens])
+        given[:, of_globals] = _cut(scores, None if row.cut is None else row.cut[chosen]).softmax(-1)
     of_locals = [column for column, place in enumerate(places) if place >= row.n_global]
     if of_locals:
         here = [places[column] for column in of_locals]
@@ -134,7 +147,7 @@ def _given_by(places: list[int], packed: Projections, row: Row, positions: Tenso
         near = (positions - positions[here][:, None]).abs() <= window // 2  # (chosen locals, row tokens)
         near[:, : row.n_global] = True
         scores = _scores(queries, packed.key[row.tokens]).masked_fill(~near, float("-inf"))
-        given[:, of_locals] = scores.softmax(-1)
+        given[:, of_locals] = _cut(scores, None if row.cut is None else row.cut[here]).softmax(-1)
     return given
 
 
@@ -168,9 +181,11 @@ def _columns_of(tokens: list[int], run: Run) -> dict[int, int]:
 
 def _global_scores(packed: Projections, row: Row) -> Iterator[Tensor]:
     """Scores of the row's global queries, (head, query, row tokens), a few queries at a time."""
-    of_row = packed.query_global[row.global_start : row.global_start + row.n_global]
-    for queries in of_row.split(GLOBAL_BLOCK) if row.n_global else ():
-        yield _scores(queries, packed.key_global[row.tokens])
+    for start in range(0, row.n_global, GLOBAL_BLOCK):
+        end = min(start + GLOBAL_BLOCK, row.n_global)
+        queries = packed.query_global[row.global_start + start : row.global_start + end]
+        cut = None if row.cut is None else row.cut[start:end]
+        yield _cut(_scores(queries, packed.key_global[row.tokens]), cut)
 
 
 def _run_scores(packed: Projections, run: Run) -> Tensor:

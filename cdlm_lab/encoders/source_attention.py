@@ -8,18 +8,22 @@ that display short texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.attention.cut import Cut, cutting
 from cdlm_lab.attention.weights import record_attention, recordable_layers
+from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 
 Positions = Iterable[int] | np.ndarray | Tensor
+CutAsGiven = str | Mapping[str, Any] | Cut | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,6 +157,23 @@ def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_g
     on_device = {name: torch.atleast_2d(tensor).to(model.device) for name, tensor in batch.items()}
     states = model.base_model(**on_device, return_dict=True).last_hidden_state
     return states.reshape(*ids.shape, -1)
+
+
+@contextmanager
+def apart(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None, cut: CutAsGiven) -> Iterator[None]:
+    """Cut attention between documents inside the block: `"documents"` = all of it, `{"layers": [4, 5]}` or
+    `{"layers": [4], "heads": [0, 3]}` = in these layers and heads, from 0, `"random"` = as much within
+    documents, or a `Cut`; None = nothing. Raises ValueError for a cut that cannot be made, such as of a model
+    that reads documents each by itself."""
+    if (chosen := Cut.of(cut)) is None:
+        yield
+        return
+    known = tokenizer.get_vocab() if isinstance(tokenizer, PreTrainedTokenizerBase) else {}
+    if missing := [one for one in (DOCUMENT_START, DOCUMENT_END) if one not in known]:
+        what = f"{type(model).__name__} reads no documents between {DOCUMENT_START} and {DOCUMENT_END}"
+        raise ValueError(f"{what} (there is no {missing[0]}), so no attention between them can be cut")
+    with cutting(model, chosen, separators=(known[DOCUMENT_START], known[DOCUMENT_END])):
+        yield
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from cdlm_lab.attention.cut import Cut
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.encoders.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
-from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source
+from cdlm_lab.encoders.source_attention import SourceAttention, apart, attend_to_source
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
 from cdlm_lab.examples.tokens import encode_document, from_tokenizer
 from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
@@ -42,6 +43,17 @@ class Selection:
     direction: Literal["both", "from", "to"] = "both"  # of attention: from the source, to it, or their sum
     reduce: Literal["mean", "max"] = "mean"  # of heads, and of the subwords of a word: mean or maximum
     edits: tuple[Edit, ...] = ()  # words to replace; the answer then also covers the text without edits
+    # Attention between documents that is cut: in all layers, in the one that is shown, or in those below it;
+    # "" = none. The answer then also covers the text without the cut.
+    cut: Literal["", "documents", "layer", "below"] = ""
+
+    @property
+    def attention_cut(self) -> Cut | None:
+        """What is cut."""
+        layers = {"documents": None, "layer": (self.layer,), "below": tuple(range(self.layer))}
+        if not self.cut or layers[self.cut] == ():
+            return None
+        return Cut(layers=layers[self.cut])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +77,7 @@ class Panel:
     read: np.ndarray  # bool (words,), True = in the text that the model reads, False = did not fit
     target_rank: float | None = None  # percentile rank of the target; None = no target
     predictions: tuple[Prediction, ...] = ()  # one for each masked span
-    before: Panel | None = None  # the answer for the text without the edits; None = there are no edits
+    before: Panel | None = None  # the answer without edits and cut; None = there are none
 
 
 @dataclass(kw_only=True, eq=False)
@@ -142,7 +154,7 @@ class Reader:
         """Attention from and to the source in all layers."""
         chosen = (selection.source, selection.source_global, selection.extra_global, selection.masked)
         return self._kept(
-            ("attention", *chosen),
+            ("attention", *chosen, selection.attention_cut),
             lambda: attend_to_source(
                 self.model,
                 self.hidden(selection),
@@ -150,14 +162,15 @@ class Reader:
                 extra_global=self.is_global(selection),
                 source_is_global=False,
             ),
+            cut=selection.attention_cut,
         )
 
     def predictions(self, selection: Selection) -> tuple[Prediction, ...]:
         """The model's predictions for each hidden span, with all pieces of all of them masked."""
         if not selection.masked:
             return ()
-        key = ("predictions", self.is_global(selection).tobytes(), selection.masked)
-        return self._kept(key, lambda: self._predict(selection))
+        key = ("predictions", self.is_global(selection).tobytes(), selection.masked, selection.attention_cut)
+        return self._kept(key, lambda: self._predict(selection), cut=selection.attention_cut)
 
     def _predict(self, selection: Selection) -> tuple[Prediction, ...]:
         ids, begins, spans = self.sequence.input_ids, np.diff(self.words, prepend=-2) != 0, []
@@ -181,12 +194,13 @@ class Reader:
         """Which word pieces may stand where in a prediction."""
         return WordPieces(self.tokenizer)
 
-    def _kept(self, key: tuple, run: Callable[[], Any]) -> Any:
-        """The cached result for `key`, or else that of `run`, which is then cached."""
+    def _kept(self, key: tuple, run: Callable[[], Any], *, cut: Cut | None = None) -> Any:
+        """The cached result for `key`, or else that of `run` under the cut, which is then cached."""
         if key not in self.runs:
             if len(self.runs) >= KEPT_RUNS:
                 del self.runs[next(iter(self.runs))]
-            self.runs[key] = run()
+            with apart(self.model, self.tokenizer, cut):
+                self.runs[key] = run()
         return self.runs[key]
 
 
@@ -209,12 +223,15 @@ def read_documents(
 
 
 def panel_of(reader: Reader, selection: Selection) -> Panel:
-    """Run the model, or use a cached run, and score every word. If words are edited, the panel also holds
-    that of the text before."""
-    if selection.edits:
-        unedited = replace(selection, edits=())
-        before = panel_of(reader, unedited)
-        return replace(panel_of(reader.edited(selection.edits), unedited), before=before)
+    """Run the model, or use a cached run, and score every word. If words are edited or attention is cut, the
+    panel also holds that of before."""
+    before = None
+    if selection.edits or selection.cut:
+        before = panel_of(reader, replace(selection, edits=(), cut=""))
+    return replace(_panel_of(reader.edited(selection.edits), replace(selection, edits=())), before=before)
+
+
+def _panel_of(reader: Reader, selection: Selection) -> Panel:
     attention = reader.attention(selection)
     tokens = source_scores(
         attention.given,
@@ -228,6 +245,8 @@ def panel_of(reader: Reader, selection: Selection) -> Panel:
     scores = word_scores(tokens, words, n_words=total, reduce=selection.reduce)
     reach = np.zeros(total, dtype=bool)
     reach[words[attention.reach & (words >= 0)]] = True
+    if selection.cut in ("documents", "layer"):
+        reach &= reader.document_of_word == selection.source[0]
     read = ~np.isnan(scores)
     scores = np.where(read, scores, 1.0)  # words that did not fit: exp(0), no weight
     ranked = reader.ranked.copy()

@@ -8,7 +8,7 @@ import torch
 
 from cdlm_lab.encoders.percentile_rank import source_scores, word_scores
 from cdlm_lab.encoders.source_attention import attend_to_source
-from cdlm_lab.explorer.reading import Selection, panel_of, read_documents
+from cdlm_lab.explorer.reading import Reader, Selection, panel_of, read_documents
 
 SOURCE = Selection(source=(0, 12, 14), target=(1, 30, 32), layer=1)
 
@@ -98,3 +98,18 @@ def test_a_rewritten_word_is_read_beside_the_text_before(reader, documents, load
     assert panel.predictions == expected.predictions
     assert panel.scores.shape == panel.before.scores.shape, "a word stays one place"
     assert np.abs(panel.scores - panel.before.scores).max() > 1e-6
+
+
+def test_a_cut_panel_also_holds_that_of_before(reader: Reader) -> None:
+    source = Selection(source=(0, 3, 5), masked=((1, 2, 3),), layer=1)
+    before = panel_of(reader, source)
+    other = reader.document_of_word != 0
+    for cut in ("documents", "layer", "below"):
+        panel = panel_of(reader, replace(source, cut=cut))
+        np.testing.assert_array_equal(panel.before.scores, before.scores)
+        assert panel.before.reach[other].any()
+        assert panel.reach[other].any() == (cut == "below")
+        assert panel.reach[~other].any()
+        assert (panel.scores[other] == 1).all() == (cut != "below"), "exp(0)"
+        assert panel.predictions != before.predictions
+    np.testing.assert_array_equal(panel_of(reader, source).scores, before.scores)

@@ -2,6 +2,7 @@
 // chosen and what is compared carry a frame as well as a colour.
 
 const FAR = "no direct weight: too far";
+const CUT = "no direct weight: attention between documents is cut";
 const UNREAD = "not read: the documents are longer than what the model takes";
 const STRONGEST = 0.72; // opacity of the first word of a document
 

@@ -78,11 +78,22 @@ class Explorer {
       this.look.shade = value;
       this.showAnswer();
     });
-    const compare = choice("rewritten text", [["difference", "the difference"], ["both", "both texts"]], this.look.compare, (value) => {
+    const compare = choice("before and after", [["difference", "the difference"], ["both", "side by side"]], this.look.compare, (value) => {
       this.look.compare = value;
       this.showAnswer();
     });
     this.compareControl = compare.group;
+    const cuts = [
+      ["", "as learned"],
+      ["documents", "cut"],
+      ["layer", "cut in this layer"],
+      ["below", "cut in the layers below"],
+    ];
+    const cut = choice("attention between documents", cuts, selection.cut, (value) => {
+      if (value && !this.selection.cut) compare.select.value = this.look.compare = "both";
+      this.ask({ cut: value });
+    });
+    cut.group.hidden = this.documents.length < 2;
     const arcs = choice("curves", [["0", "none"], ["3", "3"], ["8", "8"], ["20", "20"]], String(this.look.arcs), (value) => {
       this.look.arcs = Number(value);
       this.showAnswer();
@@ -107,7 +118,13 @@ class Explorer {
       exports.append(button);
     }
     this.bar.append(this.search.root, mode.group, layer.group, heads, direction.group, reduce.group, shade.group, arcs.group);
-    this.bar.append(compare.group, sees, exports);
+    this.bar.append(cut.group, compare.group, sees, exports);
+  }
+
+  // What the answer is compared with that of before; "" = nothing was changed.
+  get change() {
+    const { edits, cut } = this.selection;
+    return edits.length && cut ? "changes" : cut ? "cut" : edits.length ? "rewriting" : "";
   }
 
   savePicture() {
@@ -150,14 +167,13 @@ class Explorer {
     for (const panel of this.panels) panel.reveal(this.selection.source);
   }
 
-  // Of each model one panel, or one of each text.
+  // Of each model one panel, or one from before the change and one from after it.
   wantedSides() {
-    const both = this.look.compare === "both" && this.selection.edits.length > 0;
-    return both ? ["after", "before"] : [""];
+    return this.look.compare === "both" && this.change ? ["after", "before"] : [""];
   }
 
   showAnswer() {
-    this.compareControl.hidden = !this.selection.edits.length;
+    this.compareControl.hidden = !this.change;
     if (this.wantedSides().length !== this.sides.length) return this.showPanels();
     const panels = this.answer?.panels.map(unpacked);
     if (panels) this.panels.forEach((panel) => panel.show(panels, this.selection, this.look));
@@ -191,7 +207,8 @@ class Explorer {
     for (let i = target[1]; i < target[2]; i += 1) {
       if (answer.reach[first + i]) return `stronger than ${percent(answer.target_rank)} of its document`;
     }
-    return answer.read[first + target[1]] ? `${FAR} apart, and neither sees everything` : UNREAD;
+    if (!answer.read[first + target[1]]) return UNREAD;
+    return this.selection.cut ? CUT : `${FAR} apart, and neither sees everything`;
   }
 }
 

@@ -1,20 +1,20 @@
 // One model's view of the documents: columns, what is shaded in them, and curves between them.
 
 class Panel {
-  // `side`: "" = the text as it is now; of two panels of a model, the text "after" the rewriting and "before" it.
+  // `side`: "" = as it is now; of two panels of a model, "after" the rewriting or the cut, and "before" it.
   constructor(explorer, number, side) {
     const names = explorer.options.models;
     const name = names.length > 1 ? names[number] : "";
     const made = explorer.documents.map((_, doc) => wordColumn(explorer.documents, doc));
-    Object.assign(this, { explorer, number, side, answer: null, links: [], guesses: new Guesses() });
+    Object.assign(this, { explorer, number, side, name, answer: null, links: [], guesses: new Guesses() });
     this.words = made.flatMap((one) => one.words);
     this.texts = made.map((one) => one.text);
     this.root = element("div", "cdlm-x-panel");
     this.title = element("div", "cdlm-x-panel-head");
     this.verdict = element("span", "cdlm-x-verdict");
     this.lost = element("span", "cdlm-x-muted");
-    const heading = element("b", "", side ? `${name}${name ? ", " : ""}${side} the rewriting` : name);
-    this.title.append(heading, this.verdict, this.lost);
+    this.heading = element("b", "", name);
+    this.title.append(this.heading, this.verdict, this.lost);
     this.columns = element("div", "cdlm-x-columns");
     this.arcs = arcLayer();
     this.columns.append(...made.map((one) => one.column), this.arcs);
@@ -69,7 +69,9 @@ class Panel {
     const answer = this.side === "before" ? panels[this.number].before : panels[this.number];
     if (!answer) return;
     this.answer = answer;
-    const { firsts, counts } = this.explorer;
+    const { firsts, counts, change: what } = this.explorer;
+    const side = this.side && what ? `${this.side} the ${what}` : "";
+    this.heading.textContent = [this.name, side].filter(Boolean).join(", ");
     const { before } = answer;
     const from = selection.source;
     const signed = Boolean(before && !this.side); // of one text: what the rewriting changed
@@ -89,7 +91,7 @@ class Panel {
     this.guesses.show(answer.predictions, (span) => this.words[firsts[span[0]] + span[2] - 1], answer.before?.predictions);
     const lost = answer.read.reduce((count, read) => count + !read, 0);
     const unread = lost ? `${lost} grey ${lost === 1 ? "word is" : "words are"} more than it can read` : "";
-    const note = signed ? "blue ranks higher than before the rewriting, orange lower" : "";
+    const note = signed ? `blue ranks higher than before the ${what}, orange lower` : "";
     this.lost.textContent = [note, unread].filter(Boolean).join("; ");
     this.redrawArcs();
   }
@@ -128,7 +130,7 @@ class Panel {
     const verdict = this.explorer.verdict(answer, selection);
     const earlier = answer.before?.target_rank;
     const compared = verdict && !this.side && earlier !== null && earlier !== undefined;
-    return compared ? `${verdict}, before the rewriting ${percent(earlier)}` : verdict;
+    return compared ? `${verdict}, before the ${this.explorer.change} ${percent(earlier)}` : verdict;
   }
 
   isSource(i, source) {

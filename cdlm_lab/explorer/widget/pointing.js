@@ -162,13 +162,13 @@ function showTip(explorer, panel, word) {
   const lines = [];
   if (panel.isSource(i, explorer.selection.source)) lines.push("chosen");
   else if (!answer.read[i]) lines.push(UNREAD);
-  else if (!answer.reach[i]) lines.push(`${FAR} from the chosen words, and neither sees everything`);
+  else if (!answer.reach[i]) lines.push(explorer.selection.cut ? CUT : `${FAR} from the chosen words, and neither sees everything`);
   else if (!counts[i]) lines.push(`score ${answer.scores[i].toPrecision(4)}; punctuation is not ranked`);
   else {
     lines.push(`stronger than ${percent(answer.ranks[i])} of its document`);
     lines.push(`score ${answer.scores[i].toPrecision(4)}`);
   }
-  if (answer.before) lines.push(`before the rewriting stronger than ${percent(answer.before.ranks[i])}`);
+  if (answer.before) lines.push(`before the ${explorer.change} stronger than ${percent(answer.before.ranks[i])}`);
   if (word.classList.contains("cdlm-x-edited")) lines.push(`in place of ${documents[doc].words[number]}`);
   if (mention?.[2]) lines.push(`mention of ${mention[2]}`);
   for (const line of lines) tip.append(element("div", "", line));

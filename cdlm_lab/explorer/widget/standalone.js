@@ -72,6 +72,7 @@ class StoredModel {
       selection.direction,
       selection.reduce,
       selection.edits,
+      selection.cut,
     ]);
   }
 }

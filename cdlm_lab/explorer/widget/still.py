@@ -31,6 +31,7 @@ NAMED = 8  # how many of the strongest words are named: as many as the explorer 
 _LABEL = f"font-size:9px;vertical-align:super;line-height:0;{MUTED}"
 _COLUMN = f"{FRAME};padding:6px 12px;vertical-align:top;text-align:left;white-space:normal;line-height:1.6"
 _NARROWEST = 240  # least width of a column, in pixels
+CUT = "attention between documents is cut"
 _HINT = (
     "This picture stands still. To choose words, run the notebook, or open the page that <i>save as page</i> "
     "in the explorer writes."
@@ -117,6 +118,9 @@ class _Still:
         else:
             *others, last = (str(head + 1) for head in selection.heads)
             facts.append(f"heads {', '.join(others)} and {last}" if others else f"head {last}")
+        if selection.cut:
+            where = {"documents": "", "layer": " in this layer", "below": " in the layers below"}
+            facts.append(f"attention between documents cut{where[selection.cut]}")
         if selection.reduce == "max":
             facts.append("the strongest of heads and parts of words")
         return ", ".join(facts)
@@ -155,11 +159,13 @@ class _Still:
         sample, why = span("Muted words", UNREACHED), []
         if (panel.read & ~panel.reach).any():
             far = f"too far from {self.quoted(self.selection.source)}, and neither sees everything"
+            far = CUT if self.selection.cut else far
             why.append(f"{sample} can carry no weight: {far}")
         if lost := int((~panel.read).sum()):
             why.append(f"{sample} at the ends ({lost} words) are more than the model can read")
         if panel.before is not None and panel.before.target_rank is not None:
-            why.append(f"Before the rewriting: {self.verdict(panel.before)[0]}")
+            change = "cut" if self.selection.cut else "rewriting"
+            why.append(f"Before the {change}: {self.verdict(panel.before)[0]}")
         parts += [div(line, "font-size:12px") for line in why]
         if panel.predictions:
             rows = "".join(f"<li>{self.prediction(one)}</li>" for one in panel.predictions)
@@ -176,7 +182,7 @@ class _Still:
         if not panel.reach[words].any():
             if not panel.read[words.start]:
                 return f"{name} is not read: the documents are longer than what the model takes", "not read"
-            far = "too far apart, and neither sees everything"
+            far = CUT if self.selection.cut else "too far apart, and neither sees everything"
             return f"{name} has no direct weight: {far}", "no direct weight"
         share = f"{fixed(rank, 1 if 99 < rank < 100 or 0 < rank < 1 else 0)}%"
         return f"{name} ranks above {share} of the words of its document", f"above {share}"

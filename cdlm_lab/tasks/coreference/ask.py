@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cdlm_lab.attention.cut import Cut
 from cdlm_lab.data.convert.written import save_clusters
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents, with_marks
 from cdlm_lab.data.records import CoreferenceMention, Span, Topic, characters
 from cdlm_lab.data.text_profile import TextProfile
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import model_of_run, settings_of_run
@@ -99,6 +101,7 @@ class CoreferenceModel:
         *,
         mentions: str | Finder | None = None,
         threshold: float | None = None,
+        cut: CutAsGiven = None,
     ) -> Any:
         """Cluster the mentions in documents, given by name: `Clusters`; for a list, with the documents of one
         topic in each entry, `Answers`. If any document of a topic has mentions marked with `<m>` and `</m>`,
@@ -111,6 +114,7 @@ class CoreferenceModel:
                 (start, end, label) of each mention in characters, such as, of spaCy,
                 `lambda text: [(t.idx, t.idx + len(t)) for t in nlp(text) if t.pos_ == "VERB"]`.
             threshold: the higher, the fewer mentions are merged; None = the one that was best on dev.
+            cut: `"documents"` = no document attends to another; see `source_attention.apart`.
         """
         chosen = self.threshold if threshold is None else threshold
         if chosen is None or not 0 < chosen < 1:
@@ -118,7 +122,7 @@ class CoreferenceModel:
             raise ParameterError(f"threshold is {chosen}: {why}; give one, such as 0.5")
 
         def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:  # the pairs of each are read in batches
-            return [self._clusters(one, chosen) for one in topics]
+            return [self._clusters(one, chosen, Cut.of(cut)) for one in topics]
 
         return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
@@ -147,9 +151,9 @@ class CoreferenceModel:
         found = {} if any(map(has_marks, texts.values())) else self._found(texts, mentions)
         return {name: with_marks(text, found.get(name, ())) for name, text in texts.items()}
 
-    def _clusters(self, own: OwnTopic, threshold: float) -> Clusters:
-        with bars_after(PATIENCE):
-            scored = self._score(own.topic)
+    def _clusters(self, own: OwnTopic, threshold: float, cut: Cut | None) -> Clusters:
+        with bars_after(PATIENCE), apart(self.scorer.model, self.scorer.tokenizer, cut):
+            scored = self._score(own.topic, cut)
         records = {one.id: one for one in own.topic.documents}
 
         def mention(one: CoreferenceMention) -> Mention:
@@ -172,10 +176,10 @@ class CoreferenceModel:
             cut=warn_of_cut(scored.cut),
         )
 
-    def _score(self, topic: Topic) -> ScoredOwn:
-        """The scores of all pairs of mentions; those of the last topic are kept."""
+    def _score(self, topic: Topic, apart: Cut | None) -> ScoredOwn:
+        """The scores of all pairs of mentions; those of the last topic and cut are kept."""
         for kept in self._scored:
-            if kept.topic == topic:
+            if (kept.topic, kept.apart) == (topic, apart):
                 return kept
         one, groups = self.scorer, group_mentions([topic], self.kind, "topic", None)
         examples = pair_examples(one.settings, one.tokenizer, [topic], groups)
@@ -184,7 +188,7 @@ class CoreferenceModel:
         read, lost = (sum(column) for column in zip(*((s.length, s.lost_tokens) for s in sizes), strict=True))
         policy = f"a pair has {one.settings.max_length:,}, of its documents what is nearest to the mentions"
         cut = cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy)
-        self._scored[:] = [ScoredOwn(topic, prediction, cut)]
+        self._scored[:] = [ScoredOwn(topic, apart, prediction, cut)]
         return self._scored[0]
 
 
@@ -199,6 +203,7 @@ class ScoredOwn(NamedTuple):
     """The mentions of a topic with the scores of their pairs."""
 
     topic: Topic
+    apart: Cut | None  # the attention that was cut
     prediction: GroupPrediction
     cut: str  # a line on the tokens that did not fit
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from cdlm_lab.data.native import pair_document
 from cdlm_lab.data.records import DocumentPair
 from cdlm_lab.data.text_profile import TextProfile
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import profile_of, score_on_dev, settings_of_run, system_named
@@ -122,10 +123,18 @@ the police chief, said 74 people had been killed. The bridge dates from 1997; 57
 "We are looking for the living," said the police chief.""",
     }
 
-    def score(self, first: str | Sequence[str], second: str | Sequence[str]) -> Any:
+    def score(
+        self, first: str | Sequence[str], second: str | Sequence[str], *, cut: CutAsGiven = None
+    ) -> Any:
         """The probability that two documents belong together: a `Match`; for two lists `Answers`. Long
-        documents are truncated."""
-        return asked(OwnPair.of, self._score, first=first, second=second)
+        documents are truncated. `cut`: `"documents"` = neither attends to the other, and only the first
+        token of the sequence reads both; see `source_attention.apart`."""
+
+        def scored(texts: Sequence[OwnPair]) -> list[Match]:
+            with apart(self.matcher.model, self.matcher.tokenizer, cut):
+                return self._score(texts)
+
+        return asked(OwnPair.of, scored, first=first, second=second)
 
     def align(self, first: str | Sequence[str], second: str | Sequence[str]) -> Any:
         """The weight of each sentence of the first document for its relation to the second: an `Aligned`; for

@@ -11,6 +11,7 @@ from cdlm_lab.data.native import paragraph
 from cdlm_lab.data.questions import check_question
 from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.data.text_profile import TextProfile, texts_of_record
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import profile_of, settings_of_run, system_named
 from cdlm_lab.runs.runs import Training
@@ -95,11 +96,21 @@ class QuestionModel:
     }
 
     def answer(
-        self, question: str | Sequence[str], documents: Mapping[str, str] | Sequence[Mapping[str, str]]
+        self,
+        question: str | Sequence[str],
+        documents: Mapping[str, str] | Sequence[Mapping[str, str]],
+        *,
+        cut: CutAsGiven = None,
     ) -> Any:
         """Answer a question about documents, given by title: an `Answer`; for lists of questions and of their
-        documents `Answers`. Documents that are too long are truncated."""
-        return asked(question_on, self._answer, question=question, documents=documents)
+        documents `Answers`. Documents that are too long are truncated. `cut`: `"documents"` = none attends to
+        another, and only the tokens of the question read all; see `source_attention.apart`."""
+
+        def answered(questions: Sequence[MultihopQuestion]) -> list[Answer]:
+            with apart(self.answerer.model, self.answerer.tokenizer, cut):
+                return self._answer(questions)
+
+        return asked(question_on, answered, question=question, documents=documents)
 
     def _answer(self, questions: Sequence[MultihopQuestion]) -> list[Answer]:
         whole = [replace(one, id=str(number)) for number, one in enumerate(questions)]
