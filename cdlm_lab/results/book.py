@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cdlm_lab.data.files import replaced_file
-from cdlm_lab.parameters import settings
+from cdlm_lab.data.files import replaced_file, shipped_path
+from cdlm_lab.parameters import names_in, settings
 from cdlm_lab.results import tables
+from cdlm_lab.results.claims import verdicts_table
+from cdlm_lab.results.claims_figure import claims_figure
 from cdlm_lab.results.readme import write_readme
-from cdlm_lab.results.reports import LeftAside, ReportFolder, find_reports, malformed
+from cdlm_lab.results.reports import RECORDED, LeftAside, ReportFolder, find_reports, malformed
 from cdlm_lab.results.series import TakenRow, check_chosen, misnamed, rows_of_reports
 from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.runs.scores import Score, json_of
 from cdlm_lab.views.html import escaped
+from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, markdown_text
 
 PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # prefixes of table names
@@ -28,7 +31,7 @@ class Settings:
     """The parameters of notebook 12, whose comments say what they mean."""
 
     run_folder: str = "runs/results"
-    results: str = "runs"
+    results: str = f"{RECORDED} runs"
     leave_out: str = ""
     choose: str = ""
     compare: str = ""
@@ -47,18 +50,19 @@ class Book:
 
 
 def open_book(
-    results: str | Path, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
+    results: str, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
 ) -> Book:
-    """Read the reports in a folder of runs, or in data/results.
+    """Read the reports in folders of runs.
 
     Args:
+        results: folders, separated by spaces; RECORDED = the recorded results that come with the project.
         leave_out, choose: names of reports, separated by spaces, with `*` as a wildcard: those that are not
             used, and those that are preferred over newer ones with the same row.
         own: the folder of this run, which may lie among the others.
 
     Raises ParameterError if there is no such folder, or no report with such a name.
     """
-    reports = find_reports(results, leave_out=leave_out, own=own)
+    reports = find_reports(*names_in(results, "results"), leave_out=leave_out, own=own)
     reports = _without(reports, _damaged(reports))
     wrong = {one.name: why for one in reports.reports if (why := misnamed(one))}
     reports = _without(reports, [LeftAside(name=name, why=why) for name, why in wrong.items()])
@@ -145,9 +149,35 @@ def damage_in_words(book: Book) -> str:
 
 
 def paper_view(book: Book, paper: str) -> Shown:
-    """The tables of one paper: `cdlm`, `cda`, `doc-arc` or `mspp`."""
-    shown = _tables_of(book, paper)
-    return Shown("".join(table.html() for table in shown), "\n\n".join(table.text() for table in shown))
+    """The tables of one paper: `cdlm`, `cda`, `doc-arc` or `mspp`. Of a table that was measured in several
+    settings the one with the most rows is open; the others, and those without a run, are folded."""
+    made = [one for one in book.tables if one.name.startswith(f"{paper}-")]
+    parts, texts = [], []
+    for name in dict.fromkeys(one.name for one in made if one.rows):
+        first, *others = sorted((one for one in made if one.name == name), key=lambda one: -len(one.rows))
+        parts.append(first.table.html() + _folded(f"{len(others)} more", [one.table for one in others]))
+        texts += [one.table.text() for one in (first, *others)]
+    if paper == "doc-arc":
+        parts.append(book.words.html())
+        texts.append(book.words.text())
+    empty = [one.table for one in made if not one.rows]
+    words = f"{len(empty)} without a run: {'; '.join(one.caption for one in empty)}"
+    parts.append(_folded(words, empty))
+    return Shown("".join(parts), "\n\n".join(texts + [words] * bool(empty)))
+
+
+def _folded(words: str, shown: Sequence[ScoreTable]) -> str:
+    inside = "".join(one.html() for one in shown)
+    return f"<details><summary>{escaped(words)}</summary>{inside}</details>" if shown else ""
+
+
+def claims_view(paper: str = "") -> Shown:
+    """The verdicts of the recorded results on a paper's claims; "" = the figure of all claims."""
+    folder = shipped_path("data", "results")
+    if paper:
+        return Shown((table := verdicts_table(folder, paper)).html(), table.text())
+    figure = figure_image(claims_figure(folder).to_dict())
+    return Shown(figure, "The figure of the claims is shown where pictures can be.")
 
 
 def _tables_of(book: Book, paper: str) -> list[ScoreTable]:
@@ -172,7 +202,7 @@ def write_book(run: Run, book: Book) -> Report:
     return run.write_report(
         scores=_scores(book),
         data={
-            "results": folder.folder.as_posix(),
+            "results": folder.searched,
             "reports": len(folder.reports),
             "damaged": sum(one.damaged for one in folder.aside),
         },

@@ -89,7 +89,8 @@ def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
     headings = [tables.Heading(name=name, is_text=True) for name in ("table", "claim", *used)]
     texts = [(*name, *("; ".join(one.get(verdict, ())) for verdict in used)) for name, one in found.items()]
     rows = [[tables.Cell(text=text) for text in row] for row in texts]
-    return tables.ScoreTable(caption="", columns=headings, rows=rows)
+    caption = f"{PAPERS[paper]}: where its claims hold"
+    return tables.ScoreTable(caption=caption, columns=headings, rows=rows)
 
 
 def plain_verdict(text: str) -> str:

@@ -66,18 +66,18 @@ def runs_in(reports: ReportFolder) -> list[ComparedRun]:
     """All runs in a folder, unfinished ones first, then the newest first."""
     runs = []
     for one in (*reports.reports, *reports.others):
-        folder = reports.folder if one.name == REPORT_FILE else reports.folder / one.name
+        file = one.report.file
+        folder = file.parent if file.name == REPORT_FILE else file  # a recorded report has no folder
         parts = {"experiment": one.report.name, "parameters": one.report.parameters, "report": one.report}
         runs.append(ComparedRun(name=one.name, folder=folder, **parts))
     for one in reports.aside:
-        folder = reports.folder / one.name
-        if one.why == "is not finished" and folder.is_dir():
+        if one.folder is not None:
             try:
-                experiment, parameters, _ = read_run_file(folder)
+                experiment, parameters, _ = read_run_file(one.folder)
             except RunError:
                 continue
             parts = {"experiment": experiment, "parameters": parameters, "report": None}
-            runs.append(ComparedRun(name=one.name, folder=folder, **parts))
+            runs.append(ComparedRun(name=one.name, folder=one.folder, **parts))
     return sorted(runs, key=lambda run: run.report.finished if run.report else "~", reverse=True)
 
 
@@ -173,7 +173,8 @@ def compared_scores(runs: Sequence[ComparedRun]) -> ComparedScores | None:
 
 
 class OpeningTable(anywidget.AnyWidget):
-    """A table of scores; a click on a score sets `opened` to the index of its row and increments `clicks`."""
+    """A table of scores; a click on a score sets `opened` to the index of its row and increments `clicks`.
+    After a message the page scrolls to the last part of the box that the table is in."""
 
     _esm = """
     export default { render({ model, el }) {
@@ -184,6 +185,10 @@ class OpeningTable(anywidget.AnyWidget):
         model.set("opened", Number(cell.dataset.open));
         model.set("clicks", model.get("clicks") + 1);
         model.save_changes();
+      });
+      model.on("msg:custom", () => {  // the examples, the last of this box, are there
+        const box = el.parentElement && el.parentElement.closest(".widget-vbox");
+        if (box) box.lastElementChild.scrollIntoView({ behavior: "smooth", block: "start" });
       });
     } };
     """
@@ -243,6 +248,7 @@ class RunComparison(VBox):
             view = examples_of(run.folder, split=split, **parts)
         title = f"{row.label}, {split}: the examples of {run.name}"
         self.examples.children = [HTML(div(escaped(title), "font-weight:600;margin:12px 0 4px")), view]
+        self.table.send("shown")  # the page scrolls to them
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widget, and its figure and table as HTML and text for notebooks without a kernel."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
-from cdlm_lab.data.files import is_hidden
+from cdlm_lab.data.files import is_hidden, shipped_path
 from cdlm_lab.encoders.variants import VARIANTS, variant_name
 from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.results.layouts import LAYOUTS
@@ -249,57 +249,78 @@ class LeftAside:
     name: str
     why: str
     damaged: bool = False
+    folder: Path | None = None  # of a run that is not finished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFolder:
-    """The reports found in a folder."""
+    """The reports found in one folder or several."""
 
-    folder: Path  # the folder that was searched
+    searched: str  # the folders that were searched, in words
     reports: list[NamedReport]  # reports that fill tables
     others: list[NamedReport]  # reports that fill no table, such as those on how models were trained
     aside: list[LeftAside]  # what is not used, and why
 
 
+UNFINISHED = "is not finished"
+RECORDED = "recorded"  # the recorded results that come with the project, in `results` and names of reports
+
+
 def find_reports(
-    folder: str | os.PathLike[str], *, leave_out: str = "", own: str | Path | None = None
+    *folders: str | os.PathLike[str], leave_out: str = "", own: str | Path | None = None
 ) -> ReportFolder:
-    """Search a folder and its subfolders for reports: of runs (`report.json`), or recorded ones of any name.
+    """Search folders and their subfolders for reports: of runs (`report.json`), or recorded ones of any name.
 
     Args:
+        folders: RECORDED = that of the results that come with the project. If there are several, the name of
+            a report begins with that of its folder.
         leave_out: names of reports, separated by spaces, with `*` as a wildcard.
         own: a folder that is not searched, that of the run which searches.
 
-    Raises ParameterError if the folder does not exist, or a name in `leave_out` matches nothing.
+    Raises ParameterError if no folder exists, or a name in `leave_out` matches nothing.
     """
-    top = Path(folder)
-    if not top.is_dir():
-        raise ParameterError(
-            f"results is {os.fspath(folder)!r}, which is no folder; give one with runs in it, or data/results"
-        )
+    tops = {os.fspath(name): _folder_of(os.fspath(name)) for name in folders}
+    here = {name: top for name, top in tops.items() if top.is_dir()}
+    if not here:
+        remedy = f"give one with runs in it, or {RECORDED!r}, which the project comes with"
+        raise ParameterError(f"results is {' '.join(tops)!r}, which is no folder; {remedy}")
     unused = dict.fromkeys(names_in(leave_out, "leave_out"))
     patterns = list(unused)
-    result = ReportFolder(folder=top, reports=[], others=[], aside=[])
-    for file in _files(top, own):
-        name = _name(file, top)
-        if ASIDE in file.name and file.is_dir():
-            result.aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
-        elif file.name == RUN_FILE:
-            if not (file.parent / REPORT_FILE).exists():
-                unfinished = _name(file.parent / REPORT_FILE, top)
-                result.aside.append(LeftAside(name=unfinished, why="is not finished"))
-        elif not _is_report(file):
-            continue
-        elif left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
-            unused.pop(left, None)
-            result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
-        elif isinstance(one := _read(file, name), LeftAside):
+    searched = " or ".join(tops)
+    away = [LeftAside(name=name, why="is no folder (yet)") for name in tops if name not in here]
+    result = ReportFolder(searched=searched, reports=[], others=[], aside=away)
+    for called, top in here.items():
+        for file in _files(top, own):
+            name = f"{called}/{_name(file, top)}" if len(tops) > 1 else _name(file, top)
+            if left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
+                if _is_report(file) and file.name != RUN_FILE:
+                    unused.pop(left, None)
+                    result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
+            else:
+                _sort(file, name, result)
+    if unused:
+        wrong = next(iter(unused))
+        raise ParameterError(f"leave_out names {wrong!r}, which no report in {searched} is called")
+    return result
+
+
+def _folder_of(name: str) -> Path:
+    return shipped_path("data", "results") if name == RECORDED else Path(name)
+
+
+def _sort(file: Path, name: str, result: ReportFolder) -> None:
+    """Add a file to what was found, if it is a report or belongs to a run without one."""
+    if ASIDE in file.name and file.is_dir():
+        result.aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
+    elif file.name == RUN_FILE:
+        if not (file.parent / REPORT_FILE).exists():
+            name = name.removesuffix(f"/{RUN_FILE}")
+            result.aside.append(LeftAside(name=name, why=UNFINISHED, folder=file.parent))
+    elif _is_report(file):
+        if isinstance(one := _read(file, name), LeftAside):
             result.aside.append(one)
         else:
             (result.reports if one.rows else result.others).append(one)
-    if unused:
-        raise ParameterError(f"leave_out names {next(iter(unused))!r}, which no report in {top} is called")
-    return result
 
 
 def _files(top: Path, own: str | Path | None) -> Iterator[Path]:

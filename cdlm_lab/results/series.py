@@ -239,7 +239,7 @@ def check_chosen(reports: ReportFolder, choose: str) -> None:
     """Raise ParameterError if a name in `choose` matches no report."""
     for pattern in names_in(choose, "choose"):
         if not any(fnmatchcase(one.name, pattern) for one in reports.reports):
-            raise ParameterError(f"choose names {pattern!r}, which no report in {reports.folder} is called")
+            raise ParameterError(f"choose names {pattern!r}, which no report in {reports.searched} is called")
 
 
 def _named(one: NamedReport, row: SystemRow) -> SystemRow:

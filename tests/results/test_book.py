@@ -34,13 +34,13 @@ from cdlm_lab.runs.report import Run, open_run
 
 @pytest.fixture(scope="module")
 def recorded() -> Book:
-    return open_book(RESULTS)
+    return open_book(str(RESULTS))
 
 
 def test_it_is_kept_with_the_reports_of_every_number(tmp_path: Path):
     perplexity_report(tmp_path / "runs" / "a", {"longformer": 1.5, "cdlm": 1.0})
     run = open_run(tmp_path / "runs" / "book", name="results book", parameters={})
-    book = open_book(tmp_path / "runs", own=run.folder)
+    book = open_book(str(tmp_path / "runs"), own=run.folder)
     assert report_table(book).data.count("<tr") == 2, "a heading and a report"
     assert aside_table(book).data.count("<tr") == 1
     report = write_book(run, book)
@@ -85,7 +85,7 @@ def test_the_recorded_book_has_every_table(recorded: Book):
 def test_names_of_reports_are_text(tmp_path: Path):
     folder = tmp_path / "runs" / "<img src=x>|a"
     matching_report(folder, {"bert-han": (0.5, 0.6)})
-    book = open_book(tmp_path / "runs")
+    book = open_book(str(tmp_path / "runs"))
     html = paper_view(book, "cda").data + report_table(book).data
     assert "<img" not in html
     assert r"- From \<img src=x>\|a" in book_markdown(book)
@@ -95,15 +95,16 @@ def test_wrong_names_stop_it(tmp_path: Path):
     perplexity_report(tmp_path / "a", {"cdlm": 1.0})
     for given in ({"choose": "b"}, {"leave_out": "b"}):
         with pytest.raises(ParameterError, match=f"{next(iter(given))} names 'b'"):
-            open_book(tmp_path, **given)
+            open_book(str(tmp_path), **given)
 
 
 def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
-    book = open_book(tmp_path)
+    book = open_book(str(tmp_path))
     assert encoders_view(book).data == "nothing was measured with any encoder"
     shown = paper_view(book, "cdlm")
     assert "not run yet" in shown.data
-    assert "not run yet" in repr(shown), "a log shows the tables as text"
+    assert "<details>" in shown.data, "folded"
+    assert "without a run: CDLM, Table 1" in repr(shown), "a log shows text"
 
 
 def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
@@ -146,7 +147,7 @@ def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object]
     for name in ("bad", "good"):
         perplexity_report(tmp_path / name, {"longformer": 1.5, "cdlm": 1.0})
     damage(tmp_path / "bad" / "report.json")
-    book = open_book(tmp_path)
+    book = open_book(str(tmp_path))
     assert [one.name for one in book.reports.reports] == ["good"]
     (left,) = book.reports.aside
     assert (left.name, left.why[: len(why)]) == ("bad", why)
@@ -216,7 +217,7 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
         )  # the first of each experiment: later ones change nothing
         (tmp_path / "bad" / "report.json").write_bytes(content)
         try:
-            book = open_book(tmp_path)
+            book = open_book(str(tmp_path))
             write_book(replace(RUN, folder=tmp_path), book)
             _ = [show(book) for show in (report_table, aside_table, encoders_view)]
             _ = [paper_view(book, paper) for paper in PAPERS]

@@ -15,7 +15,7 @@ from small_reports import (
 
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import EXPERIMENTS, find_reports, report_rows
+from cdlm_lab.results.reports import EXPERIMENTS, RECORDED, find_reports, report_rows
 from cdlm_lab.runs.report import open_run, read_report
 from cdlm_lab.views.tables import DEV, SystemRow
 
@@ -92,6 +92,18 @@ def test_some_are_left_out_on_demand(runs: Path):
         find_reports(runs, leave_out="b deap/*")
     with pytest.raises(ParameterError, match="which is no folder"):
         find_reports(runs / "none")
+
+
+def test_recorded_results_and_own_runs_are_read_together(runs: Path, tmp_path: Path):
+    found = find_reports(RECORDED, tmp_path, leave_out=f"{tmp_path}/deep/*")
+    names = {one.name for one in found.reports}
+    assert {f"{tmp_path}/b", "recorded/storyworld_tiny/perplexity"} <= {
+        name.removesuffix(".json") for name in names
+    }
+    assert [one.why for one in found.aside if one.name == f"{tmp_path}/deep/er/a"] != []
+    alone = find_reports(RECORDED, tmp_path / "none")
+    assert [one.name for one in alone.aside if "no folder" in one.why] == [f"{tmp_path}/none"]
+    assert len(alone.reports) == len(names) - 1
 
 
 def of(name: str, group: str = "") -> tuple:
