@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.dense import visible_to_local
+from cdlm_lab.attention.dense import visible
 from cdlm_lab.attention.plan import Plan
 from cdlm_lab.attention.weights import layer_numbers, recordable_layers
 from cdlm_lab.errors import check_choice
@@ -132,8 +132,8 @@ def edges_cut(plan: Plan, documents: Tensor, *, edges: str, seed: int = 0) -> Te
     if edges == "documents":
         return known & ~same
     masks = {"attention_mask": present, "global_mask": is_global}
-    sees = visible_to_local(**masks, window=plan.window) | is_global[:, :, None]
-    sees &= known & present[:, :, None] & present[:, None, :]
+    sees = visible(**masks, window=plan.window)
+    sees &= known & present[:, :, None]
     itself = torch.eye(plan.shape[1], dtype=torch.bool, device=sees.device)
     cut = torch.zeros_like(sees)
     for row, across, within in zip(cut, sees & ~same, sees & same & ~itself, strict=True):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 
 from cdlm_lab.attention import flex, sparse
-from cdlm_lab.attention.dense import dense_attention, dense_weights, visible_to_local
+from cdlm_lab.attention.dense import dense_attention, dense_weights
 from cdlm_lab.attention.flex import (
     flex_packed_attention,
     fused_flex_attention,
@@ -240,21 +240,6 @@ def test_flex_skips_tiles_that_nobody_sees() -> None:
     # 8 x 8 tiles of 128: with 32 tokens to each side only the diagonal and its neighbours hold visible pairs
     expected = (torch.arange(8)[:, None] - torch.arange(8)[None]).abs() <= 1
     assert torch.equal(visible_tiles(plan), expected)
-
-
-def test_what_a_local_token_sees() -> None:
-    """Window 2, token 4 global, token 0 padding: rows = queries, columns = keys."""
-    attention_mask = torch.tensor([[0, 1, 1, 1, 1, 1]], dtype=torch.bool)
-    global_mask = torch.tensor([[0, 0, 0, 0, 1, 0]], dtype=torch.bool)
-    sees = visible_to_local(attention_mask=attention_mask, global_mask=global_mask, window=2)[0].int()
-    assert sees.tolist() == [
-        [0, 1, 0, 0, 1, 0],
-        [0, 1, 1, 0, 1, 0],
-        [0, 1, 1, 1, 1, 0],
-        [0, 0, 1, 1, 1, 0],
-        [0, 0, 0, 1, 1, 1],
-        [0, 0, 0, 0, 1, 1],
-    ]
 
 
 def test_dense_weights_are_distributions() -> None:
