@@ -83,22 +83,28 @@ def _perplexity(file: str, *crossing: Column) -> Made:
     return _whole_report(file, [ours, *crossing, paper], first="variant")
 
 
-_NEWS = ("news_clusters_minilm_512", "news_clusters_minilm_1024", "news_clusters_minilm_4096_full")
+_NEWS = {  # folder -> the clusters that its models were trained on
+    "news_mined": "mined",
+    "news_clusters_minilm_512": "gold",
+    "news_clusters_minilm_1024": "gold",
+    "news_clusters_minilm_4096_full": "gold",
+}
 
 
 def _news(results: Path) -> ScoreTable:
     """Perplexity of CDLM beside Local CDLM at three lengths: of words that only another article has, and of
     all words."""
     body = []
-    for folder in _NEWS:
+    for folder, clusters in _NEWS.items():
         report = read_report(results / folder / "perplexity.json")
         rows = {row.system: row.scores for row in report_rows(report)}
-        texts = [f"{report.parameters['max_length']:,} {report.mark}".strip()]
+        texts = [clusters, f"{report.parameters['max_length']:,} {report.mark}".strip()]
         for metric in ("cross_document_perplexity", "perplexity"):
             local, cdlm = rows["local-cdlm"][metric].value, rows["cdlm"][metric].value
             texts += [*PERPLEXITY.write([local, cdlm]), f"{cdlm / local - 1:+.0%}".replace("-", "\u2212")]
         body.append([Cell(text=text) for text in texts])
-    names = ("tokens", "another article's: Local", "CDLM", "change", "all words: Local", "CDLM", "change")
+    names = ("clusters", "tokens", "another article's: Local", "CDLM", "change")
+    names += ("all words: Local", "CDLM", "change")
     return ScoreTable(caption="", columns=[Heading(name=name) for name in names], rows=body)
 
 
@@ -252,6 +258,7 @@ def _claims(results: Path, *, group: str) -> ScoreTable:
 _CROSSING = measured("on cross-document tokens", "cross_document_perplexity", tables.PERPLEXITY)
 _QUESTIONS = [measured(heading, metric) for metric, heading in multihop.MEASURES.items()]
 RUN_TABLES: Mapping[str, Made] = {
+    "news-mined": _perplexity("news_mined/perplexity.json", _CROSSING),
     "news-perplexity": _perplexity("news_clusters_minilm_512/perplexity.json", _CROSSING),
     "news-perplexity-again": _perplexity("news_clusters_minilm_512/perplexity_seed_1.json", _CROSSING),
     "news-perplexity-fewer": _perplexity("news_clusters_minilm_512_fewer/perplexity.json", _CROSSING),
