@@ -6,9 +6,9 @@
 
 The stable interface is what stands here: `load`, and the verbs of what it returns (`encode`, `fill`,
 `attention`, `clusters`, `score`, `align`, `answer`, `tag`, `rank`, `verify`), with the fields of their
-answers; `ask_box`; `mine`; `push_to_hub`; and `replace_self_attention`. A name of these that is to go, or to
-mean something else, works on for one minor version, in which it raises a `DeprecationWarning` that says what
-to write instead; CHANGELOG.md names it. All other modules may move from one version to the next.
+answers; `ask_box`; `explore`; `mine`; `push_to_hub`; and `replace_self_attention`. A name of these that is to
+go, or to mean something else, works on for one minor version, in which it raises a `DeprecationWarning` that
+says what to write instead; CHANGELOG.md names it. All other modules may move from one version to the next.
 
 Public names are imported lazily: what one of them needs is loaded when it is first used.
 """
@@ -19,13 +19,14 @@ from typing import Any
 __version__ = "0.1.0"
 _FROM = {
     "ask_box": "cdlm_lab.views.ask",
+    "explore": "cdlm_lab.explorer.any_encoder",
     "find_mentions": "cdlm_lab.apply.loading",
     "load": "cdlm_lab.apply.loading",
     "mine": "cdlm_lab.mining.mine",
     "push_to_hub": "cdlm_lab.apply.hub",
     "replace_self_attention": "cdlm_lab.attention.layer",
 }
-__all__ = ["ask_box", "find_mentions", "load", "mine", "push_to_hub", "replace_self_attention"]
+__all__ = ["ask_box", "explore", "find_mentions", "load", "mine", "push_to_hub", "replace_self_attention"]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import CheckpointError, default_device, read_config, shipped_names
 from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
+from cdlm_lab.encoders.mask_interface import longest
 from cdlm_lab.encoders.model_folder import (
     CONFIG_FILE,
     MODEL_FOLDER,
@@ -240,7 +241,7 @@ def _language_model(
     if variant:
         variant_of(variant)  # raises an error for an unknown one
     if source == "minilm":
-        longest, width = LONGEST, WINDOW
+        most, width = LONGEST, WINDOW
     else:
         config = read_config(source)
         if config.architectures and config.architectures[0] in TASK_CLASSES:
@@ -248,10 +249,9 @@ def _language_model(
                 f"{name}: a {config.architectures[0]} without the run that it is of; give the run's folder, "
                 f"which holds {RUN_FILE}"
             )
-        longest = config.max_position_embeddings - (config.pad_token_id or 0) - 1
-        width = getattr(config, "attention_window", None)
-        longest, width = (longest, width[0]) if width else (min(longest, LONGEST), WINDOW)
-    length = max_length or longest
+        most, width = longest(config), getattr(config, "attention_window", None)
+        most, width = (most, width[0]) if width else (min(most, LONGEST), WINDOW)
+    length = max_length or most
     form = {"max_length": length, "window": window or min(width, length - length % 2)}
     try:
         if source == "minilm":  # its language-model head would be untrained

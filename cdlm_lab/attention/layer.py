@@ -310,7 +310,9 @@ def _converted(module: Any, *, backend: str) -> LocalGlobalSelfAttention:
 def read_only_globals(model: nn.Module) -> nn.Module:
     """Make the last layer of a `LongformerModel`, after `replace_self_attention`, compute global tokens only,
     in place; returns the model. The last hidden states of global tokens and their gradients stay the same;
-    those of all other tokens become 0. A model with Hugging Face's own attention is not changed."""
+    those of all other tokens become 0. A model with other attention is not changed."""
+    if not hasattr(model, "encoder"):
+        return model
     layer = model.encoder.layer[-1]
     replaced = isinstance(layer.attention.self, LocalGlobalSelfAttention)
     if replaced and inspect.unwrap(type(layer).forward) is not _globals_only:

@@ -42,7 +42,7 @@ from cdlm_lab.errors import PlainError
 
 HEAD_FILE = "paragraph_head.safetensors"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-HEADS = ("lm_head.", "cls.predictions.")
+HEADS = ("lm_head.", "cls.predictions.", "head.", "decoder.")
 # Not used by a language model over packed documents: pooler, next-sentence prediction, index buffers
 UNUSED = (
     *("pooler.dense.weight", "pooler.dense.bias", "cls.seq_relationship.weight", "cls.seq_relationship.bias"),
@@ -212,8 +212,8 @@ def read_model(
     for problem, names in faults.items():
         if names:
             raise CheckpointError(
-                f"{source}: weights {problem}: {_listed(names)}; is this a whole BERT, RoBERTa or Longformer "
-                "encoder or masked language model?"
+                f"{source}: weights {problem}: {_listed(names)}; is this a whole BERT, RoBERTa, ModernBERT "
+                "or Longformer encoder or masked language model?"
             )
     refuse_not_finite(dict(model.named_parameters()), source)
     return model, missing

@@ -55,8 +55,8 @@ def longformer_config(config: PretrainedConfig, *, max_length: int, window: int)
     embeddings."""
     if config.model_type not in CONVERTED_FROM:
         raise ValueError(
-            f"model_type is {config.model_type!r}: 'longformer' is taken as it is, 'bert' and 'roberta' are "
-            "converted, others are not"
+            f"model_type is {config.model_type!r}: 'longformer' and 'modernbert' are taken as they are, "
+            "'bert' and 'roberta' are converted, others are not"
         )
     for setting, needed in NEEDED_SETTINGS.items():
         if (value := getattr(config, setting, needed)) != needed:
@@ -163,6 +163,6 @@ def _copy_projections(model: AnyModule, names: Mapping[str, str]) -> AnyModule:
 
 def reset_globals(model: nn.Module, name: str) -> None:
     """Copy the local projections of a variant that was trained without global tokens over its global ones, in
-    place; other variants are left unchanged."""
-    if variant_of(name).global_policy == "none":
+    place; other variants are left unchanged, and models without separate global projections."""
+    if variant_of(name).global_policy == "none" and _layers_with_globals(model):
         copy_local_to_global(model)

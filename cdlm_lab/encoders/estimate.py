@@ -34,7 +34,7 @@ import torch
 from transformers import LongformerConfig
 
 from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.mask_interface import language_model_class
 from cdlm_lab.encoders.precision import Precision, resolve_precision
 from cdlm_lab.errors import check_least
 
@@ -75,7 +75,7 @@ def estimate(
     bytes_per_number: int = 4,
     gradient_checkpointing: bool = False,
 ) -> Estimate:
-    """The cost of training a `CrossDocumentLM` with this config on `batch` examples of `length` tokens each.
+    """The cost of training a language model with this config on `batch` examples of `length` tokens each.
 
     `global_tokens`, `masked_tokens`: per example, on average; None = 15% of `length`. `bytes_per_number`: 4
     for float32, 2 for bf16 or fp16, in which the forward pass is computed. Raises ValueError for sizes below
@@ -96,7 +96,7 @@ def estimate(
     kept += FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * width)
     half = bytes_per_number < FLOAT32_BYTES
     with torch.device("meta"):  # shapes only, no memory for weights
-        parameters = CrossDocumentLM(config).num_parameters()
+        parameters = language_model_class(config)(config).num_parameters()
     return Estimate(
         parameters=parameters,
         forward_flops=linear + attention + head,

@@ -112,6 +112,20 @@ class MaskedTokensOutput(ModelOutput):
     global_attentions: tuple[Tensor, ...] | None = None
 
 
+def masked_tokens_output(logits: Tensor, labels: Tensor, items: Items, encoded: Any) -> MaskedTokensOutput:
+    """The output for the `logits` (n_masked, vocab) of the masked tokens of `labels` (batch, seq)."""
+    masked = labels != NOT_MASKED
+    token_loss = word_losses(logits, labels[masked])
+    return MaskedTokensOutput(
+        loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=items),
+        logits=logits,
+        token_loss=token_loss.detach(),
+        hidden_states=encoded.hidden_states,
+        attentions=encoded.attentions,
+        global_attentions=getattr(encoded, "global_attentions", None),
+    )
+
+
 class CrossDocumentLM(LongformerForMaskedLM):
     """Masked language model over packed documents (CDLM, section 2.2).
 
@@ -150,17 +164,8 @@ class CrossDocumentLM(LongformerForMaskedLM):
             global_attention_mask=global_attention_mask,
             **encoder_arguments | {"return_dict": True},
         )
-        masked = labels != NOT_MASKED
-        logits = self.lm_head(encoded.last_hidden_state[masked])  # (n_masked, vocab)
-        token_loss = word_losses(logits, labels[masked])
-        return MaskedTokensOutput(
-            loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=num_items_in_batch),
-            logits=logits,
-            token_loss=token_loss.detach(),
-            hidden_states=encoded.hidden_states,
-            attentions=encoded.attentions,
-            global_attentions=encoded.global_attentions,
-        )
+        logits = self.lm_head(encoded.last_hidden_state[labels != NOT_MASKED])  # (n_masked, vocab)
+        return masked_tokens_output(logits, labels, num_items_in_batch, encoded)
 
     def save_pretrained(self, save_directory: str | PathLike[str], **options: Any) -> None:
         """Save as Hugging Face does, but with its plain class in the config, which can load these weights."""

@@ -8,6 +8,7 @@ that display short texts.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.attention.cut import Cut, cutting
-from cdlm_lab.attention.weights import record_attention, recordable_layers
+from cdlm_lab.attention.weights import layer_numbers, record_attention, recordable_layers
+from cdlm_lab.encoders.interface_attention import record_interface
+from cdlm_lab.encoders.mask_interface import longest
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 
 Positions = Iterable[int] | np.ndarray | Tensor
@@ -69,6 +72,8 @@ def attend_to_source(
     if not len(source):
         raise ValueError("the source is empty; choose at least one token")
     is_global = np.isin(np.arange(len(ids)), np.append(others, source) if source_is_global else others)
+    if not any(hasattr(module, "query_global") for module in model.modules()):  # no Longformer
+        return _by_interface(model, ids, source, present, is_global, layers=layers)
     recording = record_attention(model.base_model, torch.from_numpy(source)[None], layers=layers)
     with evaluating(model), torch.inference_mode(), recording as recorder:
         hidden_states(model, ids, present, is_global)
@@ -81,6 +86,36 @@ def attend_to_source(
         is_global=is_global,
         reach=_reach(source, present, is_global, window=max(windows[layer] for layer in recorder.layers)),
     )
+
+
+def is_recordable(model: PreTrainedModel) -> bool:
+    """True if the attention of a model is ours, which can be cut as well."""
+    return any(hasattr(module, "recorder") for module in model.base_model.modules())
+
+
+def _by_interface(
+    model: PreTrainedModel,
+    ids: Tensor,
+    source: np.ndarray,
+    present: np.ndarray,
+    is_global: np.ndarray,
+    *,
+    layers: Iterable[int] | None,
+) -> SourceAttention:
+    """`attend_to_source` of an encoder on transformers' attention interface."""
+    recording = record_interface(model.base_model, torch.from_numpy(source))
+    with evaluating(model), torch.inference_mode(), recording as recorder:
+        hidden_states(model, ids, present, is_global)
+    numbers = layer_numbers(layers, count=len(recorder.from_tokens))
+    sides = ([of[number] for number in numbers] for of in (recorder.from_tokens, recorder.to_tokens))
+    given, received = (_stacked(side, len(ids)) for side in sides)
+    form = {"source": source, "given": given, "received": received, "layers": tuple(numbers)}
+    reach = torch.stack([recorder.reach[number] for number in numbers]).any(dim=0).cpu().numpy()
+    return SourceAttention(**form, is_global=is_global & _has_globals(model), reach=reach)
+
+
+def _has_globals(model: PreTrainedModel) -> bool:
+    return "global_attention_mask" in inspect.signature(model.base_model.forward).parameters
 
 
 def attention_between(
@@ -115,9 +150,8 @@ def _checked_ids(input_ids: Sequence[int] | np.ndarray | Tensor, model: PreTrain
     if ids.dim() != 1 or not len(ids) or ids.dtype.is_floating_point or ids.dtype == torch.bool:
         got = f"{ids.dtype} {tuple(ids.shape)}"
         raise ValueError(f"input_ids must be whole numbers (seq,), not empty; got {got}")
-    longest = model.config.max_position_embeddings - model.config.pad_token_id - 1
-    if len(ids) > longest:
-        raise ValueError(f"the text has {len(ids)} tokens, but the model reads at most {longest}; shorten it")
+    if len(ids) > (most := longest(model.config)):
+        raise ValueError(f"the text has {len(ids)} tokens, but the model reads at most {most}; shorten it")
     words = model.get_input_embeddings().num_embeddings
     if (wrong := (ids < 0) | (ids >= words)).any():
         raise ValueError(f"input_ids has {int(ids[wrong][0])}, but the model's ids are 0 to {words - 1}")
@@ -152,8 +186,9 @@ def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_g
     batch = {
         "input_ids": ids,
         "attention_mask": torch.from_numpy(present).long(),
-        "global_attention_mask": torch.from_numpy(is_global).long(),
     }
+    if _has_globals(model):
+        batch["global_attention_mask"] = torch.from_numpy(is_global).long()
     on_device = {name: torch.atleast_2d(tensor).to(model.device) for name, tensor in batch.items()}
     states = model.base_model(**on_device, return_dict=True).last_hidden_state
     return states.reshape(*ids.shape, -1)
@@ -168,6 +203,9 @@ def apart(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None, cut: CutA
     if (chosen := Cut.of(cut)) is None:
         yield
         return
+    if not (hasattr(model, "base_model") and is_recordable(model)):
+        what = f"attention between documents cannot be cut in a {type(model).__name__}"
+        raise ValueError(f"{what}; it can in a Longformer that reads them together")
     known = tokenizer.get_vocab() if isinstance(tokenizer, PreTrainedTokenizerBase) else {}
     if missing := [one for one in (DOCUMENT_START, DOCUMENT_END) if one not in known]:
         what = f"{type(model).__name__} reads no documents between {DOCUMENT_START} and {DOCUMENT_END}"

@@ -71,12 +71,15 @@ def _ascending(ids: frozenset[int]) -> np.ndarray:
     return np.array(sorted(ids), dtype=np.int64)
 
 
-def from_tokenizer(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
-    """Read the ids of a tokenizer that already has `<doc-s>` and `</doc-s>`; ValueError if it lacks one."""
+def from_tokenizer(tokenizer: PreTrainedTokenizerBase, *, plain: bool = False) -> SpecialTokens:
+    """Read the ids of a tokenizer that already has `<doc-s>` and `</doc-s>`; ValueError if it lacks one.
+    `plain`: True = where it has none, its CLS and SEP tokens stand in their place."""
     vocabulary = tokenizer.get_vocab()
     wording = {"start": DOCUMENT_START, "end": DOCUMENT_END}
     ids = {name: vocabulary.get(token) for name, token in wording.items()}
     ids |= {name: getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "pad", "mask")}
+    if plain and None in (ids["start"], ids["end"]):
+        ids |= {"start": ids["cls"], "end": ids["sep"]}
     for name, number in ids.items():
         if number is None:
             raise lacking(tokenizer, wording.get(name, f"{name} token"), "encoder.load_tokenizer")

@@ -125,6 +125,7 @@ class ExploredCluster:
             heads=min(reader.model.config.num_attention_heads for reader in readers),
             answer=lambda chosen: [panel_of(reader, chosen) for reader in readers],
             predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
+            cuts=all(reader.can_be_cut for reader in readers) and len(documents) > 1,
             selection=_first_words(source, documents, spans, firsts, layer=layers - 1),
             note="; ".join(filter(None, (_unread(documents, whole, readers, max_length), foreign))),
             opened=replace(opened, documents=ids),

@@ -17,9 +17,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.attention.cut import Cut
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.encoders.percentile_rank import percentile_rank, ranks_within, source_scores, word_scores
-from cdlm_lab.encoders.source_attention import SourceAttention, apart, attend_to_source
+from cdlm_lab.encoders.source_attention import SourceAttention, apart, attend_to_source, is_recordable
 from cdlm_lab.examples.packing import DocumentSequence, document_sequence
-from cdlm_lab.examples.tokens import encode_document, from_tokenizer
+from cdlm_lab.examples.tokens import DOCUMENT_START, encode_document, from_tokenizer
 from cdlm_lab.explorer.hidden_words import HiddenSpan, WordPieces, guess_hidden
 
 KEPT_RUNS = 24  # cached forward passes, so that changing layer or heads needs no new one
@@ -93,6 +93,12 @@ class Reader:
     firsts: np.ndarray  # index of each document's first word among all words; then the number of words
     ranked: np.ndarray  # bool (words of all documents,), True = a word, False = punctuation, without a rank
     runs: dict[tuple, Any] = field(default_factory=dict)  # cache of the latest results, by what was run
+
+    @property
+    def can_be_cut(self) -> bool:
+        """True if attention between documents can be cut: a Longformer's, whose tokenizer separates them."""
+        vocabulary = self.tokenizer.get_vocab()
+        return is_recordable(self.model) and DOCUMENT_START in vocabulary
 
     @property
     def words(self) -> np.ndarray:
@@ -215,7 +221,9 @@ def read_documents(
     ranked = np.array([any(map(str.isalnum, word)) for document in documents for word in document.tokens])
     for name, (model, tokenizer) in models.items():
         encoded = [encode_document(document, tokenizer) for document in documents]
-        sequence = document_sequence(encoded, special=from_tokenizer(tokenizer), max_length=max_length)
+        sequence = document_sequence(
+            encoded, special=from_tokenizer(tokenizer, plain=True), max_length=max_length
+        )
         form = {"name": name, "model": model, "tokenizer": tokenizer}
         form |= {"documents": documents, "max_length": max_length}
         readers.append(Reader(**form, sequence=sequence, firsts=firsts, ranked=ranked))

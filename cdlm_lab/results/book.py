@@ -49,9 +49,7 @@ class Book:
     columns: Sequence[tables.TaskColumn]  # columns of the table of encoders
 
 
-def open_book(
-    results: str, *, leave_out: str = "", choose: str = "", own: str | Path | None = None
-) -> Book:
+def open_book(results: str, *, leave_out: str = "", choose: str = "", own: str | Path | None = None) -> Book:
     """Read the reports in folders of runs.
 
     Args:

@@ -68,6 +68,7 @@ class Content:
     # The panel of each model for a selection; may raise ValueError, whose one-line message the user sees.
     answer: Callable[[Selection], Sequence[Panel]]
     predicts: bool = False  # True = words can be masked, and the panels contain predictions for them
+    cuts: bool = False  # True = attention between the documents can be cut
     selection: Selection | None = None  # the initial one; None = no words are chosen, the layer is the last
     note: str = ""  # a line on what is shown and what is not
     opened: Opened | None = None  # the request that this answers; None = nothing else can be opened
@@ -79,7 +80,7 @@ class Content:
 
     def options(self) -> dict[str, Any]:
         """What the browser's controls offer, JSON-compatible."""
-        names = ("models", "layers", "heads", "predicts", "note")
+        names = ("models", "layers", "heads", "predicts", "cuts", "note")
         return as_json({name: getattr(self, name) for name in names}) | {"exports": True}
 
 

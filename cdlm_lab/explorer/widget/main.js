@@ -93,7 +93,7 @@ class Explorer {
       if (value && !this.selection.cut) compare.select.value = this.look.compare = "both";
       this.ask({ cut: value });
     });
-    cut.group.hidden = this.documents.length < 2;
+    cut.group.hidden = !options.cuts;
     const arcs = choice("curves", [["0", "none"], ["3", "3"], ["8", "8"], ["20", "20"]], String(this.look.arcs), (value) => {
       this.look.arcs = Number(value);
       this.showAnswer();

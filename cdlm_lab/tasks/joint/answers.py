@@ -345,8 +345,6 @@ def evaluate(
     )
 
 
-
-
 def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int], JointDiagnosis]:
     """(joint system, seed) -> diagnosis of its scores on test."""
     diagnosed = {}
@@ -354,5 +352,3 @@ def diagnoses(run: AnswerRun, predictions: Predictions) -> dict[tuple[str, int],
         scores, labels, question = predictions[key]["test"].read_together(run.settings.candidates)
         diagnosed[key] = diagnose(scores, labels, question=question)
     return diagnosed
-
-

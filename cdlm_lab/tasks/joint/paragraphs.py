@@ -383,6 +383,7 @@ def answer_tasks(
 
 # ---- scores ----
 
+
 @once
 def evaluate(run: ParagraphRun, answers: ParagraphAnswers, result: TrainingResult | None) -> Scores:
     """Scores on test, and the history of both losses; for an opened model (`result` is None) the history that
@@ -426,9 +427,7 @@ def chances_of(answers: ParagraphAnswers) -> dict[str, float]:
     return {"mspp/called": 1 - right, "mspp/first": right, **above}
 
 
-def items_of_answers(
-    answers: ParagraphAnswers, *, clusters: np.ndarray, cosines: np.ndarray
-) -> pd.DataFrame:
+def items_of_answers(answers: ParagraphAnswers, *, clusters: np.ndarray, cosines: np.ndarray) -> pd.DataFrame:
     """The sums of each example: of candidates called rightly, of first places, of pairs in the right order,
     and of nats; also the first places of the TF-IDF `cosines` (examples, k). Documents of a cluster report
     the same events, so they are resampled together; kinds with fewer than two of `clusters` (examples,),

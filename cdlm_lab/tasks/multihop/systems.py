@@ -113,9 +113,7 @@ def _answer(row: Mapping[str, Any]) -> DecodedAnswer:
     )
 
 
-def answer_given(
-    file: Path, question: MultihopQuestion, line: int, answer: Any, facts: Any
-) -> DecodedAnswer:
+def answer_given(file: Path, question: MultihopQuestion, line: int, answer: Any, facts: Any) -> DecodedAnswer:
     """An answer that another program made: its text, and `facts`, [[title, number of the sentence, from 0],
     ...]. Raises DataError, with file and line, unless it is a text, and every fact a sentence."""
     numbers = {one.title: number for number, one in enumerate(question.paragraphs)}
@@ -132,8 +130,11 @@ def answer_given(
         text=answer,
         type=answer if answer in ("yes", "no") else "span",
         supporting=tuple((numbers[title], sentence) for title, sentence in facts),
-        type_probabilities={}, sentence_probabilities={},
-        place=None, n_best=(), paragraph_probabilities=(),
+        type_probabilities={},
+        sentence_probabilities={},
+        place=None,
+        n_best=(),
+        paragraph_probabilities=(),
     )
 
 

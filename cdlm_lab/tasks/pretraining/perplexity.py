@@ -99,7 +99,9 @@ def items_of_losses(losses: Losses) -> pd.DataFrame:
         [
             items_of(
                 {metric: tuple(getattr(sums, part)[chosen] for part in parts)},
-                system=variant, seed=UNTRAINED, split="",
+                system=variant,
+                seed=UNTRAINED,
+                split="",
                 items=chosen,
             )
             for variant, sums in losses.items()

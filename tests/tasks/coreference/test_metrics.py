@@ -183,6 +183,7 @@ def test_parts_by_topic_of_singletons_and_of_clusters_across_topics():
 
 # Input that is refused, clusterings side by side.
 
+
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [

@@ -178,9 +178,7 @@ def test_words_of_mentions_are_hidden_as_often_as_is_said(sharp: Loaded):
 
 def test_notebook_03_from_training_to_ones_own_texts(pair_settings: Settings, tmp_path: Path):
     run = str(tmp_path / "run")
-    given = replace(
-        pair_settings, scorer="one-reading", hide_mentions=0.5, run_folder=run
-    )
+    given = replace(pair_settings, scorer="one-reading", hide_mentions=0.5, run_folder=run)
     prepared = experiment.prepare(given)
     assert prepared.config.learning_rate_factors == (("scorer", 10.0),)
     assert "readings of dev (3 times) and test" in dict(view.facts(prepared))["scoring"]

@@ -397,5 +397,3 @@ def test_what_cannot_be_is_refused_before_anything_is_read(settings: Settings, t
     ):
         with pytest.raises(ValueError, match=message):
             answer_selection.prepare(replace(elsewhere, **given))
-
-

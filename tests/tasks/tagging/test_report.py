@@ -364,5 +364,3 @@ def test_the_page_has_sentences_with_spans_and_no_scripts(tmp_path: Path) -> Non
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
     assert "Silence" in page(tagged("q", plain), [0, 0]), "where no sentence has a span, all are shown"
-
-

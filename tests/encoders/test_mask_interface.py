@@ -1,0 +1,155 @@
+"""CDLM's masks on ModernBERT: what each token feels, the oracle, checkpoints, variants, other encoders."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from modernbert import save_modernbert
+from torch import Tensor
+from transformers import AutoModelForMaskedLM, DistilBertConfig, DistilBertForMaskedLM
+
+from cdlm_lab.attention.dense import visible
+from cdlm_lab.encoders.checkpoint import CheckpointError
+from cdlm_lab.encoders.encoder import load_encoder, load_language_model, tiny_tokenizer
+from cdlm_lab.encoders.estimate import estimate
+from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.source_attention import attend_to_source
+
+FORM = {"max_length": 400, "window": 8}
+SEQ, MASKED = 40, 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save_modernbert(tmp_path_factory.mktemp("modernbert"))
+
+
+def batch_of(*, labels: bool = True) -> dict[str, Tensor]:
+    """Two rows, of which the second ends in padding; the masked tokens are global."""
+    ids = torch.randint(5, 900, (2, SEQ), generator=torch.Generator().manual_seed(1))
+    present = torch.ones(2, SEQ, dtype=torch.long)
+    present[1, 33:] = 0
+    is_global = torch.zeros(2, SEQ, dtype=torch.long)
+    is_global[:, MASKED] = 1
+    batch = {"input_ids": ids, "attention_mask": present, "global_attention_mask": is_global}
+    return batch | ({"labels": torch.where(is_global.bool(), ids, -100)} if labels else {})
+
+
+def test_a_masked_token_feels_a_far_document_and_a_local_token_does_not(tmp_path: Path) -> None:
+    """One layer, window 8: token 0 is far from both; only from the masked one does a gradient reach it."""
+    model, _ = load_encoder(save_modernbert(tmp_path, layers=1), **FORM)
+    embedded = model.embeddings.tok_embeddings.weight
+    batch = batch_of(labels=False)
+    batch["input_ids"][:] = torch.arange(100, 100 + SEQ)  # one row of embeddings for each position
+    states = model(**batch).last_hidden_state[0]
+    for position, feels in ((MASKED, True), (MASKED - 2, False)):
+        (gradient,) = torch.autograd.grad(states[position].square().sum(), embedded, retain_graph=True)
+        felt = gradient[100 : 100 + SEQ].abs().sum(dim=1) > 0
+        near = (torch.arange(SEQ) - position).abs() <= 4
+        expected = torch.ones(SEQ, dtype=torch.bool) if feels else near | (torch.arange(SEQ) == MASKED)
+        assert torch.equal(felt, expected)
+
+
+@pytest.mark.parametrize(
+    ("attention", "device"), [("auto", "cpu"), pytest.param("flex", "cuda", marks=pytest.mark.gpu)]
+)
+def test_every_implementation_equals_eager_attention_with_gradients(
+    folder: str, attention: str, device: str
+) -> None:
+    """Eager attention sums in float32. On the CPU FlexAttention has no gradients and compiles for minutes."""
+    results = []
+    dtype, budget = (torch.float64, 1e-5) if device == "cpu" else (torch.float32, 1e-3)
+    for name in ("dense", attention):
+        model, _ = load_language_model(folder, attention=name, **FORM)
+        output = model.to(device, dtype)(**{key: one.to(device) for key, one in batch_of().items()})
+        output.loss.backward()
+        results.append([output.logits, *(weight.grad for weight in model.parameters())])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=budget)
+
+
+def test_its_attention_is_that_of_the_oracle(folder: str) -> None:
+    """The weights of every layer are positive exactly where the oracle's mask is, as recorded for notebook 11
+    and the explorer."""
+    model, _ = load_encoder(folder, attention="dense", **FORM)
+    batch = batch_of(labels=False)
+    sees = visible(
+        attention_mask=batch["attention_mask"].bool(),
+        global_mask=batch["global_attention_mask"].bool(),
+        window=8,
+    )
+    row, present = sees[1, :33, :33], 33
+    attention = attend_to_source(
+        model, batch["input_ids"][1, :33], source=range(33), extra_global=[MASKED], source_is_global=False
+    )
+    assert attention.given.shape == (3, 4, present, present)
+    for layer in attention.given:
+        assert torch.equal(torch.from_numpy(layer > 0).any(dim=0), row)
+    np.testing.assert_allclose(attention.given.sum(-1), 1, atol=1e-5)
+    np.testing.assert_array_equal(attention.received, attention.given.transpose(0, 1, 3, 2))
+
+
+def test_a_row_alone_equals_the_row_in_a_batch(folder: str) -> None:
+    model, _ = load_encoder(folder, **FORM)
+    batch = batch_of(labels=False)
+    together = model(**batch).last_hidden_state[1, :33]
+    alone = model(**{name: one[1:, :33] for name, one in batch.items()}).last_hidden_state[0]
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-5)
+
+
+def test_a_checkpoint_comes_in_plain_and_goes_out_plain(folder: str, tmp_path: Path) -> None:
+    model, tokenizer = load_language_model(folder, **FORM)
+    assert len(tokenizer) == model.get_input_embeddings().num_embeddings
+    assert tokenizer.convert_tokens_to_ids("<doc-s>") != tokenizer.unk_token_id
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    plain = AutoModelForMaskedLM.from_pretrained(tmp_path)
+    assert type(plain).__name__ == "ModernBertForMaskedLM"
+    again, _ = load_language_model(tmp_path, **FORM)
+    for other in (plain, again):
+        assert {name: one.tolist() for name, one in other.state_dict().items()} == {
+            name: one.tolist() for name, one in model.state_dict().items()
+        }
+    # where every token is in the window, and none global, local + global attention is full attention
+    wide, _ = load_language_model(tmp_path, max_length=400, window=400)
+    short = {name: one[:1, :5] for name, one in batch_of(labels=False).items()}
+    short["global_attention_mask"][:] = 0
+    expected = plain(short["input_ids"], short["attention_mask"]).logits
+    torch.testing.assert_close(wide(**short).logits, expected, rtol=0, atol=1e-4)
+
+
+def test_every_weight_learns_and_loss_is_the_mean_of_the_masked_tokens(folder: str) -> None:
+    model, _ = load_language_model(folder, **FORM)
+    batch = batch_of()
+    output = model(**batch)
+    logits = model(**{name: one for name, one in batch.items() if name != "labels"}).logits
+    wanted = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch["labels"])
+    assert output.loss.item() == pytest.approx(wanted.item(), abs=1e-5)
+    output.loss.backward()
+    assert all(weight.grad is not None and weight.grad.any() for weight in model.parameters())
+
+
+def test_its_cost_is_estimated(folder: str) -> None:
+    model, _ = load_language_model(folder, **FORM)
+    cost = estimate(model.config, length=100, batch=2, global_tokens=15)
+    assert cost.parameters == model.num_parameters()
+    assert cost.training_flops > 0
+
+
+def test_another_encoder_is_refused_in_one_line(tmp_path: Path) -> None:
+    config = DistilBertConfig(vocab_size=1022, dim=16, n_layers=1, n_heads=2, hidden_dim=16)
+    DistilBertForMaskedLM(config).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=r"'distilbert': 'longformer' and 'modernbert' are taken"):
+        load_language_model(tmp_path, **FORM)
+
+
+def test_longer_than_it_was_made_for_is_refused(folder: str) -> None:
+    with pytest.raises(CheckpointError, match=r"max_length is 700, but .* reads 600"):
+        load_language_model(folder, max_length=700, window=8)
+
+
+def test_a_longformer_is_still_one(folder: str) -> None:
+    model, _ = load_language_model("tiny", **FORM)
+    assert isinstance(model, CrossDocumentLM)
