@@ -448,7 +448,7 @@ def encoder_of(config: PretrainedConfig) -> PreTrainedModel:
 class EncoderWithHead(LongformerPreTrainedModel):
     """An encoder, kept in `longformer` whatever it is, with a head on top that subclasses define."""
 
-    # transformers.Trainer then counts the labels of the whole effective batch
+    # the training loop then counts the labels of the whole effective batch
     accepts_loss_kwargs = True
 
     def __init__(self, config: LongformerConfig) -> None:

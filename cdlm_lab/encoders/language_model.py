@@ -66,7 +66,7 @@ def _rows_at_once(logits: Tensor) -> Iterator[slice]:
         yield slice(start, start + most)
 
 
-Items = Tensor | int | None  # number in the whole effective batch, as transformers.Trainer counts
+Items = Tensor | int | None  # number in the whole effective batch, as the training loop counts
 
 
 def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Items) -> Tensor:
@@ -134,7 +134,7 @@ class CrossDocumentLM(LongformerForMaskedLM):
     global, as in CDLM, the last layer's local queries get none, for no local token's output is used there.
     """
 
-    # transformers.Trainer then counts the masked tokens of the whole effective batch
+    # the training loop then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
 
     def _init_weights(self, module: nn.Module) -> None:

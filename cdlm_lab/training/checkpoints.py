@@ -10,14 +10,14 @@ generators only torch's are saved: nothing in the library draws from the global 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import json
 import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ from weakref import WeakKeyDictionary
 
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
-from transformers.trainer import TRAINER_STATE_NAME
 
 from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
 from cdlm_lab.encoders.adapter import attached, write_adapter
@@ -38,7 +38,7 @@ from cdlm_lab.progress import is_first, processes_here
 from cdlm_lab.training.config import FREE_TO_CHANGE, TrainingConfig
 
 FILE_LIST = "complete.json"
-PROGRESS_FILE = "progress.json"
+PROGRESS_FILE, OPTIMIZER_FILE = "progress.json", "optimizer.safetensors"
 _NAME = re.compile(r"checkpoint-(\d+)")
 # Libraries in other languages report a full disk by a message of their own, not as an OSError; PyTorch's
 # writer only says that it wrote fewer bytes than expected.
@@ -125,8 +125,8 @@ def damage_of(checkpoint: Path, *, thorough: bool = True) -> str:
 def best_step(checkpoint: Path) -> int | None:
     """The step of the best checkpoint when this one was written; None if there was none."""
     try:
-        state = json.loads((checkpoint / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
-        return state["best_global_step"] or None
+        progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
+        return progress["best_step"] or None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
@@ -141,12 +141,33 @@ def steps_to_keep(folder: Path, step: int) -> set[int]:
     return {step, best or step}
 
 
-def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]:
-    """The contents of a checkpoint's `progress.json`: settings, seconds, tokens, and the sums since the last
-    record. Raises CheckpointError if it was written with other settings than `config`, except for those that
-    may change or that an older version did not have."""
-    progress = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
-    now, before = json.loads(json.dumps(dataclasses.asdict(config))), progress["config"]
+@dataclass(kw_only=True)
+class Progress:
+    """How far a run is: what a checkpoint holds beside weights, optimizer and generators."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    step: int = 0
+    updates: int = 0  # steps of the schedule; fewer than `step` where float16 skipped some
+    best_step: int | None = None
+    seconds: float = 0.0
+    tokens: int = 0
+    last_logged_step: int = 0
+    loss_sums: list[list[float]] = field(default_factory=list)  # of each process, since the last record
+    scaler: dict[str, Any] | None = None  # of the loss, in float16
+
+
+def read_progress(checkpoint: Path, *, config: TrainingConfig) -> Progress:
+    """The progress in a checkpoint. Raises CheckpointError if it was written with other settings than
+    `config`, except for those that may change or that an older version did not have, or by the loop of an
+    older version, which left other files."""
+    values = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
+    if not {"config", "step", "updates"} <= values.keys():
+        raise CheckpointError(
+            f"{checkpoint} was written by an older version of this library, whose training cannot be gone on "
+            f"with: finish it there, or delete {checkpoint.parent} to train from the beginning"
+        )
+    progress = Progress(**values)
+    now, before = json.loads(json.dumps(asdict(config))), progress.config
     changed = [
         f"{name} {value!r} -> {now[name]!r}"
         for name, value in before.items()
@@ -158,11 +179,67 @@ def read_progress(checkpoint: Path, *, config: TrainingConfig) -> dict[str, Any]
             "Go on with the old ones, or choose another folder"
         )
     if (size := before.get("micro_batch_size", config.micro_batch_size)) != config.micro_batch_size:
-        after = f"After step {checkpoint_step(checkpoint)}"
+        after = f"After step {progress.step}"
         drawn = "sums are rounded otherwise, and dropout draws other numbers"
         if is_first():
             print(f"{after} micro-batches have {config.micro_batch_size} examples, not {size}: {drawn}.")
     return progress
+
+
+def starting_point(folder: Path, accelerator: Accelerator) -> Path | None:
+    """The checkpoint to go on from, after removing what a killed run left; None = begin. Rank 0 chooses it,
+    since that requires reading all of its files."""
+    step = 0
+    if accelerator.is_main_process:
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(folder)
+        last = last_good_checkpoint(folder)
+        step = checkpoint_step(last) if last else 0
+    step = int(accelerator.gather(torch.tensor([step], device=accelerator.device))[0])
+    return checkpoint_path(folder, step) if step else None
+
+
+def write_checkpoint(
+    folder: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase | None,
+    optimizer: Optimizer,
+    random_state: Mapping[str, Tensor],
+    progress: Progress,
+) -> None:
+    """Write the files of a checkpoint, all safetensors and JSON, into a folder of `writing_checkpoint`."""
+    with without_bars():
+        model.save_pretrained(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    states = {
+        f"{name}.{entry}": value.contiguous()
+        for name, parameter in model.named_parameters()
+        for entry, value in optimizer.state.get(parameter, {}).items()
+    }
+    save_file(states, folder / OPTIMIZER_FILE)
+    save_file(dict(random_state), folder / RANDOM_STATE_FILE)
+    text = json.dumps(asdict(progress), indent=1) + "\n"
+    (folder / PROGRESS_FILE).write_text(text, encoding="utf-8")
+
+
+def load_optimizer(model: nn.Module, optimizer: Optimizer, checkpoint: Path) -> None:
+    """Give the optimizer of the model's parameters the moments and counts of the checkpoint."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    states: dict[str, dict[str, Tensor]] = {}
+    for key, value in load_file(checkpoint / OPTIMIZER_FILE).items():
+        name, _, entry = key.rpartition(".")
+        states.setdefault(name, {})[entry] = value
+    parameters = chain.from_iterable(group["params"] for group in optimizer.param_groups)
+    numbered = {number: states.get(names[parameter]) for number, parameter in enumerate(parameters)}
+    state = {number: of_parameter for number, of_parameter in numbered.items() if of_parameter}
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
+
+
+def load_weights(model: nn.Module, checkpoint: Path) -> None:
+    """Load the weights of a checkpoint into a model, in place. Raises CheckpointError if they do not fit."""
+    loaded = model.load_state_dict(load_file(checkpoint / "model.safetensors"), strict=False)
+    check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
 
 
 def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Collection[str]) -> None:

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from pydantic import TypeAdapter
-from safetensors.torch import load_file
 
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.encoders.adapter import attach, merge
@@ -87,8 +86,7 @@ def train_in_processes(
     run_processes(processes, module=__name__, arguments=[str(folder)], folder=folder, look=look)
     result, model = read_result(folder), job.model
     if not result.interrupted and result.best_checkpoint:
-        loaded = model.load_state_dict(load_file(result.best_checkpoint / "model.safetensors"), strict=False)
-        checkpoints.check_loaded(model, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+        checkpoints.load_weights(model, result.best_checkpoint)
         model.to(default_device())
     return result
 

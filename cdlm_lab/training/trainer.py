@@ -1,70 +1,68 @@
-"""Train a model on ordered examples: one function for every task whose model returns a loss.
+"""Train a model on ordered examples: one loop for every task whose model returns a loss.
 
-A run that was killed, or stopped by an interrupt, resumes from its last complete checkpoint when `train` is
-called again with the same arguments; on the CPU its losses are then bit for bit those of an uninterrupted
-run. The best checkpoint is chosen on the validation examples, or by a judge. Several processes
-use `torchrun`, with the same code.
+Each step takes the next `batch_size` examples, in micro-batches that the processes share; examples are a pure
+function of their index, so that a run goes on at any step by taking them from there. A run that was killed,
+or stopped by an interrupt, resumes from its last complete checkpoint when `train` is called again with the
+same arguments, also from a folder that was moved; on the CPU its losses are then bit for bit those of an
+uninterrupted run. The best checkpoint is chosen on the validation examples, or by a judge. Several processes
+use `torchrun`, with the same code: Accelerate joins them.
 
 Accumulated gradients and several processes give the loss and gradients of the full batch if the model
 declares `accepts_loss_kwargs = True` and divides the sum of its losses by the `num_items_in_batch` it is
 given (the labels that are not -100 in the whole effective batch). For other models they give the mean over
-micro-batches.
+micro-batches. A loss that is not finite ends the run.
 
-Seeding happens only here: Trainer seeds the global generators from `config.seed` when it is created, for
-dropout. Examples never use these generators; they are a pure function of their own seed, so that worker
-processes (`config.workers`) may make them.
-
-What is changed in transformers.Trainer (5.23), and why:
-- It assumes that models whose `forward` has `**kwargs` divide their loss by `num_items_in_batch`. Roberta-,
-  Bert- and LongformerForMaskedLM do not, and their accumulated gradients come out several times too large.
-  Here a model does so only if it says `accepts_loss_kwargs = True`.
-- Its `evaluate` averages the losses of batches, and with several processes counts some examples twice.
-- Its checkpoints appear file by file, contain pickled arguments, and lack the losses summed up since the last
-  record.
-- It replaces non-finite losses in the log by the mean of earlier ones. Here they end the run.
-- All its processes start with the same dropout; here process n uses the seed plus n.
+Seeding happens only here, for dropout: process n of several uses the seed plus n. Examples never use the
+global generators, so that worker processes (`config.workers`) may make them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
+import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from accelerate import Accelerator, DistributedDataParallelKwargs
+from accelerate.state import AcceleratorState
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, filter_trackers, get_available_trackers
+from accelerate.utils import send_to_device, set_seed
 from torch import Tensor, nn
-from torch.utils.data import Sampler, SequentialSampler
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
-from transformers.trainer_callback import PrinterCallback, TrainerCallback, TrainerControl, TrainerState
+from torch.utils.data import DataLoader
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, get_polynomial_decay_schedule_with_warmup
+from transformers.trainer_pt_utils import get_parameter_names
 
 from cdlm_lab.encoders.adapter import attach
-from cdlm_lab.encoders.checkpoint import without_bars
 from cdlm_lab.encoders.precision import memory_kept, resolve_precision
+from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.parameters import ParameterError, closest_name
 from cdlm_lab.progress import forking, processes_here
-from cdlm_lab.training import checkpoints, history, validation
+from cdlm_lab.training import checkpoints, history
 from cdlm_lab.training.checkpoints import (
     CheckpointError,
+    Progress,
     begin_again,
-    check_loaded,
     checkpoint_path,
-    checkpoint_step,
+    load_weights,
 )
 from cdlm_lab.training.config import TrainingConfig, resolve_workers
 from cdlm_lab.training.history import Record
-from cdlm_lab.training.validation import JUDGED, Judge, Selection, parts_of
+from cdlm_lab.training.validation import Judge, LossSums, Selection, Validation
 
 SECONDS_BETWEEN_CHECKPOINTS = 600.0  # at most, however rarely the config asks for one
+# Names of Accelerate's trackers ("tensorboard", "wandb", ...) that also get each record, separated by spaces.
+TRACKERS_VARIABLE = "CDLM_LAB_TRACKERS"
+_MIXED = {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}
+_NOT_DECAYED = [r"bias", r"layernorm", r"rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,332 +77,6 @@ class TrainingJob:
     collate: Callable[..., Mapping[str, Tensor]]
     config: TrainingConfig
     judge: Judge | None = None  # decides which checkpoint is best
-
-
-def parameter_groups(
-    model: nn.Module,
-    *,
-    decayed: Collection[str],
-    weight_decay: float,
-    learning_rate: float,
-    factors: Sequence[tuple[str, float]] = (),
-) -> list[dict[str, Any]]:
-    """Groups of parameters for AdamW: one for each pair of (decayed or not, factor), the first with factor 1
-    even if empty, since Trainer logs its rate. `decayed`: names of parameters with weight decay; `factors`:
-    (part of a name, factor on the learning rate) pairs. Raises ParameterError for a part that no parameter's
-    name contains, and for a parameter whose name contains two parts."""
-    grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
-    learning = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
-    for part, _ in factors:
-        if not any(part in name for name in learning):
-            names = {piece for name, _ in model.named_parameters() for piece in name.split(".")}
-            raise ParameterError(
-                f"learning_rate_factors: no parameter's name contains {part!r}; {closest_name(part, names)}"
-            )
-    for name, parameter in learning.items():
-        matching = [(part, factor) for part, factor in factors if part in name]
-        if len(matching) > 1:
-            parts = " and ".join(repr(part) for part, _ in matching)
-            raise ParameterError(
-                f"learning_rate_factors: the parameter {name} matches {parts}; keep one of them"
-            )
-        factor = matching[0][1] if matching else 1.0
-        grouped.setdefault((factor, name in decayed), []).append(parameter)
-    return [
-        {"params": parameters, "weight_decay": weight_decay if decay else 0.0, "lr": learning_rate * factor}
-        for (factor, decay), parameters in grouped.items()
-    ]
-
-
-class ResumableTrainer(Trainer, TrainerCallback):
-    """transformers.Trainer with exact resumption, also its own callback; created and run by `train`."""
-
-    def __init__(
-        self,
-        job: TrainingJob,
-        folder: Path,
-        *,
-        on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
-        stop: history.StopRequest,  # checked after each step
-    ) -> None:
-        super().__init__(
-            model=job.model,
-            args=training_arguments(job.config, folder, judged=job.judge is not None),
-            train_dataset=job.train_examples,
-            eval_dataset=job.validation_examples,
-            data_collator=job.collate,
-        )
-        self.config, self.folder, self.stop, self.tokenizer_to_save = job.config, folder, stop, job.tokenizer
-        self.selection = Selection(judge=job.judge, patience=job.config.patience)
-        self.history = history.RunHistory(self.folder, writer=self.is_world_process_zero(), on_log=on_log)
-        self._records_are_shown = on_log is not None
-        self.bar: history.TrainingBar | None = None
-        self.interrupted = False
-        self.model_accepts_loss_kwargs = bool(getattr(self.model, "accepts_loss_kwargs", False))
-        self.remove_callback(PrinterCallback)  # which `disable_tqdm` adds in place of the bars
-        self.add_callback(self)
-        self._saved: dict[str, Any] | None = None
-        self._seconds_before, self._tokens_before, self._began = 0.0, 0, time.monotonic()
-        self._tokens = torch.zeros((), dtype=torch.int64, device=self.args.device)
-        self._parts = validation.LossParts(parts_of(self.model), accelerator=self.accelerator)
-        if self.accelerator.num_processes > 1:
-            torch.manual_seed(self.args.seed + self.accelerator.process_index)
-
-    # ---- beginning and going on
-
-    def run(self, checkpoint: Path | None) -> None:
-        """Train from the start (None) or from a complete checkpoint, to the end or until stopped."""
-        if checkpoint is not None:
-            self._saved = checkpoints.read_progress(checkpoint, config=self.config)
-        self.history.begin(checkpoint_step(checkpoint) if checkpoint else 0)
-        self._began = self._checkpointed = time.monotonic()
-        try:
-            if checkpoint is not None and (
-                # otherwise Trainer would make one more step if there is more data
-                checkpoint_step(checkpoint) >= self.config.steps
-                or self.selection.is_over(self.history.records)
-            ):
-                self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
-                self._seconds_before, self._tokens_before = self._saved["seconds"], self._saved["tokens"]
-            else:
-                with forking() if self.args.dataloader_num_workers else nullcontext():
-                    self.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-            self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
-            if self.state.best_global_step and not self.interrupted:
-                self._load_best_model()
-        finally:
-            if self.bar:
-                self.bar.close()
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Restore the sums that Trainer does not save, and show a bar where records are not shown."""
-        if (saved := self._saved) is not None:
-            sums, process = saved["loss_sums"], self.accelerator.process_index
-            same_processes = len(sums) == self.accelerator.num_processes
-            self._tr_loss += sums[process] if same_processes else sum(sums) / len(sums)
-            self._globalstep_last_logged = saved["last_logged_step"]
-            self._parts.restore(saved.get("loss_part_sums", []), last_step=saved["last_logged_step"])
-            self._seconds_before, self._tokens_before = saved["seconds"], saved["tokens"]
-        # `on_log` shows the records itself; in a notebook a text bar beside a live curve is noise.
-        shown_elsewhere = self._records_are_shown and not sys.stderr.isatty()
-        if state.is_world_process_zero and not shown_elsewhere:
-            self.bar = history.TrainingBar(total=state.max_steps, done=state.global_step)
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Advance the bar; write a checkpoint if one is due by time, or a process is to stop: all do then."""
-        if self.bar:
-            self.bar.advance()
-        stop, due = self.stop.requested, time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
-        if self.accelerator.num_processes > 1:  # signals reach the processes in different steps
-            flags = torch.tensor([[stop, due]], dtype=torch.int64, device=args.device)
-            stop, due = self.accelerator.gather(flags).any(0).tolist()
-        if (stop or due) and state.global_step < state.max_steps:
-            control.should_save, self.interrupted = True, stop
-            control.should_training_stop |= stop
-
-    # ---- data and gradients
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler:
-        return SequentialSampler(self.train_dataset if train_dataset is None else train_dataset)
-
-    def get_batch_samples(
-        self, epoch_iterator: Iterator, num_batches: int, device: torch.device
-    ) -> tuple[list, Tensor | int | None]:
-        """As in Trainer, but also count tokens (without padding) without waiting for the device; for batches
-        of sentences, count sentences."""
-        batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        for batch in batches:
-            mask = batch.get("attention_mask", batch.get("sentence_mask"))
-            self._tokens += batch["input_ids"].numel() if mask is None else mask.sum().to(self._tokens.device)
-        return batches, items
-
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """AdamW over the groups of `parameter_groups`."""
-        if self.optimizer is None:
-            model = self.model if model is None else model
-            groups = parameter_groups(
-                model,
-                decayed=set(self.get_decay_parameter_names(model)),
-                weight_decay=self.config.weight_decay,
-                learning_rate=self.config.learning_rate,
-                factors=self.config.learning_rate_factors,
-            )
-            kind, arguments = self.get_optimizer_cls_and_kwargs(self.args, model)
-            self.optimizer = kind(groups, **arguments)
-        return self.optimizer
-
-    def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-    ) -> Any:
-        """As in Trainer, but also sum up the parts of the loss for the next record."""
-        loss, outputs = super().compute_loss(model, inputs, True, num_items_in_batch)
-        self._parts.add(outputs)
-        return (loss, outputs) if return_outputs else loss
-
-    def floating_point_ops(self, inputs: Any) -> int:
-        """0: Trainer would count all parameters again for each micro-batch, for a number that is not used."""
-        return 0
-
-    # ---- records
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Turn what Trainer reports into a record, except for its closing summary. Raises FloatingPointError
-        if the loss is nan or infinite."""
-        if not {"loss", "eval_loss"} & logs.keys():
-            return
-        loss, step = logs.get("loss", logs.get("eval_loss")), self.state.global_step
-        if loss is None or not math.isfinite(loss):
-            kind = "training" if "loss" in logs else "validation"
-            raise FloatingPointError(
-                f"the {kind} loss is {loss} at step {step}: lower the learning rate "
-                f"({self.config.learning_rate:g}), lengthen the warm-up ({self.config.warmup_steps} steps) "
-                "or use precision 'float32'"
-            )
-        if "loss" in logs:
-            logs |= self._parts.means(step)
-        record: Record = {"step": step, **logs}
-        if "grad_norm" in record:
-            norm = record.pop("grad_norm")
-            record["gradient_norm"] = norm if math.isfinite(norm) else None
-        record |= {
-            "seconds": round(self._seconds(), 3),
-            "tokens": self._tokens_read(),
-            "total_steps": self.state.max_steps,
-        }
-        self.history.add(record)
-        if self.bar:
-            names = {"loss": "loss", "eval_perplexity": "perplexity"}
-            self.bar.show(**{shown: record[name] for name, shown in names.items() if name in record})
-        self.control = self.callback_handler.on_log(self.args, self.state, self.control, logs)
-
-    def _seconds(self) -> float:
-        return self._seconds_before + time.monotonic() - self._began
-
-    def _tokens_read(self) -> int:
-        """Tokens that all processes have read since the run began. All processes must call it."""
-        tokens = self._tokens
-        if self.accelerator.num_processes > 1:
-            tokens = self.accelerator.gather(tokens[None]).sum()
-        return self._tokens_before + int(tokens.item())
-
-    # ---- evaluation
-
-    def evaluate(
-        self, eval_dataset: Any = None, ignore_keys: list[str] | None = None, metric_key_prefix: str = "eval"
-    ) -> dict[str, float]:
-        """The token-weighted loss on the validation examples, and its exponential, the perplexity."""
-        examples = self.eval_dataset if eval_dataset is None else eval_dataset
-        batches = validation.SharedBatches(
-            len(examples),
-            batch_size=self.config.micro_batch_size,
-            process=self.accelerator.process_index,
-            processes=self.accelerator.num_processes,
-        )
-        workers = self.args.dataloader_num_workers
-        loss, _, parts = validation.validation_loss(
-            self.model,
-            validation.validation_loader(examples, self.data_collator, batches, workers=workers),
-            accelerator=self.accelerator,
-            to_device=self._prepare_inputs,
-            after_batch=lambda: self.bar.checking(total=len(batches)) if self.bar else None,
-        )
-        if self.bar:
-            self.bar.checked()
-        # exp overflows at 709.8; a loss near that is treated as infinite, which `log` refuses.
-        perplexity = math.exp(loss) if loss < 700 else math.inf
-        metrics = {
-            "eval_loss": loss if math.isfinite(perplexity) else perplexity,
-            "eval_perplexity": perplexity,
-            **parts,
-            **self._judged(),
-        }
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
-
-    def _judged(self) -> dict[str, float]:
-        """The judge's score in the first process, for all: they must agree on early stopping, even where a
-        device does not compute the same twice."""
-        scores = self.selection.judged(self.model)
-        if self.accelerator.num_processes > 1:
-            for name, value in scores.items():
-                own = torch.tensor([value], dtype=torch.float64, device=self.args.device)
-                scores[name] = float(self.accelerator.gather(own)[0])
-        return scores
-
-    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """As in Trainer, but save each new best model even if no checkpoint is due, and stop when patience is
-        exhausted."""
-        best = super()._determine_best_metric(metrics, trial)
-        over = self.selection.is_over(self.history.records)
-        self.control.should_training_stop |= over
-        self.control.should_save |= best or over
-        return best
-
-    # ---- checkpoints
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write a checkpoint; then remove all but this one and one other."""
-        step, self._checkpointed = self.state.global_step, time.monotonic()
-        random_state = checkpoints.gather_random_state(self.accelerator)
-        progress = {
-            "config": dataclasses.asdict(self.config),
-            "seconds": self._seconds(),
-            "tokens": self._tokens_read(),
-            "loss_sums": self.accelerator.gather(self._tr_loss[None]).tolist(),
-            "last_logged_step": self._globalstep_last_logged,
-            "loss_part_sums": self._parts.gathered(),
-        }
-        if not self.args.should_save:
-            return
-        with checkpoints.writing_checkpoint(self.folder, step) as folder:
-            with without_bars():
-                self.model.save_pretrained(folder)
-            if self.tokenizer_to_save is not None:
-                self.tokenizer_to_save.save_pretrained(folder)
-            self._save_optimizer_and_scheduler(str(folder))
-            self._save_scaler(str(folder))
-            save_file(random_state, folder / checkpoints.RANDOM_STATE_FILE)
-            text = json.dumps(progress, indent=1) + "\n"
-            (folder / checkpoints.PROGRESS_FILE).write_text(text, encoding="utf-8")
-            self.state.save_to_json(str(folder / TRAINER_STATE_NAME))
-        checkpoints.keep_only(self.folder, checkpoints.steps_to_keep(self.folder, step))
-
-    def _load_best_model(self) -> None:
-        """As in Trainer, but even if the run was moved, and only if undamaged; else CheckpointError."""
-        best = checkpoint_path(self.folder, self.state.best_global_step)
-        if self.is_world_process_zero() and (damage := checkpoints.damage_of(best)):
-            raise CheckpointError(f"{best}, the best of the run, is damaged: {damage}")
-        self.state.best_model_checkpoint = str(best)
-        super()._load_best_model()
-
-    def _issue_warnings_after_load(self, load_result: Any) -> None:
-        """Check the weights strictly: Trainer would warn of tied weights, and only warn of others."""
-        check_loaded(self.model, missing=load_result.missing_keys, unexpected=load_result.unexpected_keys)
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        if checkpoint and not checkpoints.load_random_state(Path(checkpoint), self.accelerator):
-            print("More processes than before: the run goes on with other dropout than it would have had.")
-
-    # ---- end
-
-    def result(self) -> TrainingResult:
-        """The result of the run. All processes must call it."""
-        best = self.state.best_global_step or None
-        return TrainingResult(
-            best_checkpoint=checkpoint_path(self.folder, best) if best else None,
-            last_checkpoint=checkpoint_path(self.folder, self.state.global_step),
-            best_step=best,
-            steps=self.state.global_step,
-            interrupted=self.interrupted,
-            seconds=self._seconds(),
-            tokens=self._tokens_read(),
-            history=tuple(self.history.records),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,9 +114,20 @@ def train(
     attach(job.model, job.tokenizer, job.config.adapter, seed=job.config.seed)
     with history.stop_on_signals() as stop, memory_kept(), as_prepared_before(job.model):
         begin_again(job.model, folder)
-        trainer = ResumableTrainer(job, folder, on_log=on_log, stop=stop)
-        trainer.run(_starting_point(trainer))
-        return trainer.result()
+        loop = Loop(job, folder, on_log=on_log, stop=stop)
+        loop.run()
+        return loop.result()
+
+
+def _check_sizes(job: TrainingJob) -> None:
+    needed = job.config.steps * job.config.batch_size
+    if len(job.train_examples) < needed:
+        raise ValueError(
+            f"there are {len(job.train_examples)} training examples, but {job.config.steps} steps of "
+            f"{job.config.batch_size} take {needed}"
+        )
+    if len(job.validation_examples) == 0:
+        raise ValueError("there are no validation examples: check the size of the corpus and how it is split")
 
 
 @contextmanager
@@ -461,85 +144,356 @@ def as_prepared_before(model: nn.Module) -> Iterator[None]:
         model.__dict__.update(before)
 
 
-def training_arguments(config: TrainingConfig, folder: Path, *, judged: bool = False) -> TrainingArguments:
-    """The settings in transformers' form, which also joins the processes that torchrun started. `judged`:
-    True = a judge picks the best checkpoint. ParameterError: a batch size or precision that does not fit."""
+class Loop:
+    """The training of one model in one process, alone or beside others; created and run by `train`."""
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        folder: Path,
+        *,
+        on_log: Callable[[Record], None] | None,  # called in rank 0 with each record
+        stop: history.StopRequest,  # checked after each step
+    ) -> None:
+        self.job, self.config, self.folder, self.stop = job, job.config, folder, stop
+        self.accelerator = accelerator_of(job.config, folder)
+        self.device, self.processes = self.accelerator.device, self.accelerator.num_processes
+        self.accumulation = job.config.accumulation(processes=self.processes)
+        self.workers = resolve_workers(
+            job.config.workers, device=self.device.type, processes=processes_here()
+        )
+        set_seed(job.config.seed, device_specific=True)
+        self.model = job.model.to(self.device)
+        self.divides_by_items = bool(getattr(job.model, "accepts_loss_kwargs", False))
+        self.selection = Selection(judge=job.judge, patience=job.config.patience)
+        first = self.accelerator.is_main_process
+        self.history = history.RunHistory(folder, writer=first, on_log=on_log)
+        self.sums = LossSums(job.model, accelerator=self.accelerator)
+        self.validation = Validation(
+            job.validation_examples, job.collate, size=job.config.micro_batch_size, workers=self.workers,
+            accelerator=self.accelerator,
+        )  # fmt: skip
+        self.done = Progress()  # `seconds` and `tokens` are those before this process began
+        self._tokens = 0  # read by this process since then
+        self.interrupted = False
+        self._began = self._checkpointed = time.monotonic()
+        # `on_log` shows the records itself; in a notebook a text bar beside a live curve is noise.
+        self.has_bar = first and (on_log is None or sys.stderr.isatty())
+        self.bar: history.TrainingBar | None = None
+
+    def run(self) -> None:
+        """Train from the start, or from the last complete checkpoint, to the end or until stopped."""
+        checkpoint = checkpoints.starting_point(self.folder, self.accelerator)
+        if checkpoint:
+            self.done = checkpoints.read_progress(checkpoint, config=self.config)
+        self.history.begin(self.done.step)
+        try:
+            if not self.is_over():
+                with forking() if self.workers else nullcontext():
+                    self.train(checkpoint)
+            self.accelerator.wait_for_everyone()  # rank 0 may still be writing what the others read next
+            if (best := self.best_step()) and not self.interrupted:
+                self.load_best(checkpoint_path(self.folder, best))
+        finally:
+            for tracker in self.accelerator.trackers:
+                tracker.finish()
+            if self.bar:
+                self.bar.close()
+
+    def train(self, checkpoint: Path | None) -> None:
+        """All steps from the checkpoint on, or from the first."""
+        self.begin(checkpoint)
+        batches = iter(self.batches())
+        if checkpoint and not checkpoints.load_random_state(checkpoint, self.accelerator):
+            print("More processes than before: the run goes on with other dropout than it would have had.")
+        if self.has_bar:
+            self.bar = history.TrainingBar(total=self.config.steps, done=self.done.step)
+        while not self.is_over() and not self.interrupted:
+            rate, norm = self.step(list(islice(batches, self.accumulation)))
+            self.after_step(rate, norm)
+
+    def is_over(self) -> bool:
+        """Whether all steps were made, or patience is exhausted."""
+        return self.done.step >= self.config.steps or self.selection.is_over(self.history.records)
+
+    def best_step(self) -> int | None:
+        """The step of the best evaluation; None before the first."""
+        return self.selection.best_step(self.history.records)
+
+    def load_best(self, checkpoint: Path) -> None:
+        """Give the model the weights of the best checkpoint. Raises CheckpointError if it is damaged."""
+        if self.accelerator.is_main_process and (damage := checkpoints.damage_of(checkpoint)):
+            raise CheckpointError(f"{checkpoint}, the best of the run, is damaged: {damage}")
+        load_weights(self.model, checkpoint)
+
+    # ---- a step
+
+    def begin(self, checkpoint: Path | None) -> None:
+        """Make the optimizer and the schedule, and give them and the model the state of the checkpoint."""
+        if checkpoint:
+            load_weights(self.model, checkpoint)
+        if self.config.gradient_checkpointing:
+            self.model.activation_checkpointing_enable({"use_reentrant": False})
+        optimizer = optimizer_of(self.model, self.config)
+        self.wrapped, self.optimizer = self.accelerator.prepare(self.model, optimizer)
+        if checkpoint:
+            checkpoints.load_optimizer(self.model, optimizer, checkpoint)
+            self.sums.restore(self.done.loss_sums, last_step=self.done.last_logged_step)
+            if self.accelerator.scaler and self.done.scaler:
+                self.accelerator.scaler.load_state_dict(self.done.scaler)
+        self.schedule = get_polynomial_decay_schedule_with_warmup(
+            self.optimizer, self.config.warmup_steps, self.config.steps, lr_end=0.0,
+            power=self.config.decay_power, last_epoch=self.done.updates - 1,
+        )  # fmt: skip
+
+    def batches(self) -> DataLoader:
+        """This process's micro-batches from the next step on. In each step it takes every n-th of the step's
+        micro-batches, n being the number of processes."""
+        size, end = self.config.micro_batch_size, self.config.steps * self.config.batch_size
+        first = self.done.step * self.config.batch_size + self.accelerator.process_index * size
+        starts = range(first, end, size * self.processes)
+        return DataLoader(
+            self.job.train_examples,
+            batch_sampler=(range(start, start + size) for start in starts),
+            collate_fn=self.job.collate,
+            pin_memory=self.device.type == "cuda",
+            num_workers=self.workers,
+            multiprocessing_context="fork" if self.workers else None,  # examples need no pickling
+        )
+
+    def step(self, micro_batches: Sequence[Mapping[str, Tensor]]) -> tuple[float, Tensor]:
+        """One update; returns its learning rate, and the norm of the gradients before they were clipped."""
+        items = sum(batch["labels"].ne(NOT_MASKED).sum() for batch in micro_batches).to(self.device)
+        if self.processes > 1:
+            items = self.accelerator.gather(items[None]).sum()
+        for number, batch in enumerate(micro_batches, start=1):
+            last = number == self.accumulation
+            with nullcontext() if last else self.accelerator.no_sync(self.wrapped):
+                self.backward(batch, items.float())
+        norm = self.accelerator.clip_grad_norm_(
+            self.wrapped.parameters(), self.config.max_gradient_norm or math.inf
+        )
+        self.optimizer.step()
+        rate = self.schedule.get_last_lr()[0]
+        if not self.accelerator.optimizer_step_was_skipped:  # as in float16 after an overflow
+            self.schedule.step()
+            self.done.updates += 1
+        self.wrapped.zero_grad()
+        self.done.step += 1
+        return rate, norm
+
+    def backward(self, batch: Mapping[str, Tensor], items: Tensor) -> None:
+        """Add the gradients of a micro-batch. `items`: float32 (), labels in the whole effective batch."""
+        mask = batch.get("attention_mask", batch.get("sentence_mask"))
+        self._tokens += batch["input_ids"].numel() if mask is None else int(mask.sum())
+        inputs = send_to_device(dict(batch), self.device, non_blocking=self.device.type == "cuda")
+        self.wrapped.train()
+        if self.divides_by_items:  # gradients of processes are averaged, so that each counts n times
+            output = self.wrapped(**inputs, num_items_in_batch=items)
+            loss = output["loss"] * self.processes
+        else:
+            output = self.wrapped(**inputs)
+            loss = output["loss"] / self.accumulation
+        self.accelerator.backward(loss)
+        self.sums.add(loss.detach(), output)
+
+    # ---- after a step
+
+    def after_step(self, rate: float, norm: Tensor) -> None:
+        """Record, evaluate and save, where it is time to."""
+        if self.bar:
+            self.bar.advance()
+        config, step = self.config, self.done.step
+        last = step == config.steps
+        stop, due = self.asked()
+        if step == 1 or step % config.log_every == 0:
+            length = norm.item()
+            self.record(
+                self.sums.means(step),
+                learning_rate=rate,
+                gradient_norm=length if math.isfinite(length) else None,
+            )
+        best = False
+        if step % config.evaluate_every == 0 or last:
+            self.record(self.evaluate())
+            best = self.best_step() == step
+        if step % config.save_every == 0 or due or stop or best or self.is_over():
+            self.save()
+        self.interrupted = stop and not last
+
+    def asked(self) -> tuple[bool, bool]:
+        """Whether this or another process was asked to stop; whether a checkpoint is due by time."""
+        due = time.monotonic() - self._checkpointed >= SECONDS_BETWEEN_CHECKPOINTS
+        asked = [self.stop.requested, due]
+        if self.processes > 1:  # signals reach the processes in different steps
+            asked = self.accelerator.gather(torch.tensor([asked], device=self.device).int()).any(0).tolist()
+        return bool(asked[0]), bool(asked[1])
+
+    def evaluate(self) -> dict[str, float]:
+        """The token-weighted loss on the validation examples, its exponential, and the judge's score."""
+        with self.validation_bar() as after_batch:
+            loss, _, parts = self.validation.loss(self.model, after_batch=after_batch)
+        # exp overflows at 709.8; a loss near that is treated as infinite, which `record` refuses.
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        shown = loss if math.isfinite(perplexity) else perplexity
+        judged = self.selection.judged(self.model)
+        for name, value in judged.items() if self.processes > 1 else ():
+            # The first one's, for all: they must agree, even where a device does not compute the same twice.
+            own = torch.tensor([value], dtype=torch.float64, device=self.device)
+            judged[name] = float(self.accelerator.gather(own)[0])
+        return {"eval_loss": shown, "eval_perplexity": perplexity, **parts, **judged}
+
+    @contextmanager
+    def validation_bar(self) -> Iterator[Callable[[], None]]:
+        """Yield what counts a batch of an evaluation, in a bar of its own."""
+        total, bar = len(self.validation.numbers), self.bar
+        yield (lambda: bar.checking(total=total)) if bar else (lambda: None)
+        if bar:
+            bar.checked()
+
+    def record(self, values: Record, **more: Any) -> None:
+        """Write a record, and give it to the trackers. Raises FloatingPointError if its loss is nan or
+        infinite. All processes must call it."""
+        kind = "training" if "loss" in values else "validation"
+        loss, step = values.get("loss", values.get("eval_loss")), self.done.step
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the {kind} loss is {loss} at step {step}: lower the learning rate "
+                f"({self.config.learning_rate:g}), lengthen the warm-up ({self.config.warmup_steps} steps) "
+                "or use precision 'float32'"
+            )
+        record = {"step": step, **values, **more, "seconds": round(self.seconds(), 3)}
+        record |= {"tokens": self.tokens(), "total_steps": self.config.steps}
+        self.history.add(record)
+        if self.bar:
+            names = {"loss": "loss", "eval_perplexity": "perplexity"}
+            self.bar.show(**{shown: record[name] for name, shown in names.items() if name in record})
+        known = {name: value for name, value in record.items() if name != "step" and value is not None}
+        self.accelerator.log(known, step=step)
+
+    def seconds(self) -> float:
+        """Seconds since the run began, without those between a stop and its resumption."""
+        return self.done.seconds + time.monotonic() - self._began
+
+    def tokens(self) -> int:
+        """Tokens that all processes have read since the run began. All processes must call it."""
+        own = torch.tensor([self._tokens], device=self.device)
+        return self.done.tokens + int(self.accelerator.gather(own).sum())
+
+    def save(self) -> None:
+        """Write a checkpoint; then remove all but this one and one other."""
+        self._checkpointed = time.monotonic()
+        random_state = checkpoints.gather_random_state(self.accelerator)
+        scaler = self.accelerator.scaler
+        progress = dataclasses.replace(
+            self.done,
+            config=dataclasses.asdict(self.config),
+            best_step=self.best_step(),
+            seconds=self.seconds(),
+            tokens=self.tokens(),
+            last_logged_step=self.sums.last_step,
+            loss_sums=self.sums.gathered(),
+            scaler=scaler.state_dict() if scaler else None,
+        )
+        if self.accelerator.is_main_process:
+            with checkpoints.writing_checkpoint(self.folder, self.done.step) as folder:
+                checkpoints.write_checkpoint(
+                    folder, self.model, self.job.tokenizer, self.optimizer, random_state, progress
+                )
+            checkpoints.keep_only(self.folder, checkpoints.steps_to_keep(self.folder, self.done.step))
+
+    def result(self) -> TrainingResult:
+        """The result of the run. All processes must call it."""
+        best = self.best_step()
+        return TrainingResult(
+            best_checkpoint=checkpoint_path(self.folder, best) if best else None,
+            last_checkpoint=checkpoint_path(self.folder, self.done.step),
+            best_step=best,
+            steps=self.done.step,
+            interrupted=self.interrupted,
+            seconds=self.seconds(),
+            tokens=self.tokens(),
+            history=tuple(self.history.records),
+        )
+
+
+def accelerator_of(config: TrainingConfig, folder: Path) -> Accelerator:
+    """Join the processes that torchrun started, if any, on the default device, with the trackers that the
+    environment names. Raises ParameterError: a precision that the device does not have; unknown trackers."""
     cpu = not torch.accelerator.is_available()
     device = "cpu" if cpu else str(torch.accelerator.current_accelerator())
-    workers = resolve_workers(config.workers, device=device, processes=processes_here())
-    args = TrainingArguments(
-        output_dir=str(folder),
-        use_cpu=cpu,
-        seed=config.seed,
-        max_steps=config.steps,
-        per_device_train_batch_size=config.micro_batch_size,
-        per_device_eval_batch_size=config.micro_batch_size,
-        **_optimisation(config, device=device),
-        logging_steps=config.log_every,
-        logging_first_step=True,
-        logging_nan_inf_filter=False,
-        eval_strategy="steps",
-        eval_steps=config.evaluate_every,
-        save_strategy="steps",
-        save_steps=config.save_every,
-        report_to="none",
-        disable_tqdm=True,  # progress.py has a bar that also suits log files
-        metric_for_best_model=JUDGED if judged else "eval_perplexity",
-        greater_is_better=judged,
-        ddp_find_unused_parameters=True,  # without global tokens the global projections have no gradient
-        dataloader_pin_memory=device == "cuda",
-        dataloader_num_workers=workers,
-        dataloader_multiprocessing_context="fork" if workers else None,  # examples need no pickling
-        remove_unused_columns=False,
+    precision = resolve_precision(config.precision, device=device)
+    trackers = os.environ.get(TRACKERS_VARIABLE, "").split()
+    for name in trackers:
+        if name not in LOGGER_TYPE_TO_CLASS or not filter_trackers([name], str(folder)):
+            here = ", ".join(map(str, get_available_trackers())) or "none"
+            raise ParameterError(f"{TRACKERS_VARIABLE} names {name!r}; the trackers installed here: {here}")
+    if torch.cuda.device_count() > 1 and processes_here() == 1:
+        count = torch.cuda.device_count()
+        warnings.warn(f"of {count} devices one is used: start with torchrun to use all", stacklevel=2)
+    AcceleratorState._reset_state(reset_partial_state=True)  # of another training, in another precision
+    accelerator = Accelerator(
+        cpu=cpu,
+        mixed_precision=_MIXED[precision],
+        log_with=trackers or None,
+        project_dir=folder,
+        # Without global tokens the global projections have no gradient.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )
-    if args.n_gpu > 1:  # Trainer would multiply micro-batches by their number and split them
-        warnings.warn(f"of {args.n_gpu} devices one is used: start with torchrun to use all", stacklevel=3)
-        args._n_gpu = 1
-    args.gradient_accumulation_steps = config.accumulation(processes=args.world_size)
-    return args
+    if trackers:
+        settings = {name: value or str(value) for name, value in dataclasses.asdict(config).items()}
+        accelerator.init_trackers("cdlm_lab", config=settings)
+    return accelerator
 
 
-def _optimisation(config: TrainingConfig, *, device: str) -> dict[str, Any]:
-    precision, checkpointing = (
-        resolve_precision(config.precision, device=device),
-        config.gradient_checkpointing,
+def optimizer_of(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
+    """AdamW over the groups of `parameter_groups`; biases and norms are not decayed."""
+    groups = parameter_groups(
+        model,
+        decayed=set(get_parameter_names(model, [nn.LayerNorm], _NOT_DECAYED)),
+        weight_decay=config.weight_decay,
+        learning_rate=config.learning_rate,
+        factors=config.learning_rate_factors,
     )
-    return {
-        "learning_rate": config.learning_rate,
-        "lr_scheduler_type": "polynomial",
-        "lr_scheduler_kwargs": {"power": config.decay_power, "lr_end": 0.0},
-        "warmup_steps": config.warmup_steps,
-        "weight_decay": config.weight_decay,
-        "adam_beta2": config.adam_beta2,
-        "adam_epsilon": config.adam_epsilon,
-        "max_grad_norm": config.max_gradient_norm,
-        "bf16": precision == "bfloat16",
-        "fp16": precision == "float16",
-        "activation_checkpointing": checkpointing,
-        "activation_checkpointing_kwargs": {"use_reentrant": False} if checkpointing else None,
-    }
+    return torch.optim.AdamW(
+        [group | {"initial_lr": group["lr"]} for group in groups],  # from which the schedule goes on
+        lr=config.learning_rate,
+        betas=(0.9, config.adam_beta2),
+        eps=config.adam_epsilon,
+        fused=True,
+    )
 
 
-def _check_sizes(job: TrainingJob) -> None:
-    needed = job.config.steps * job.config.batch_size
-    if len(job.train_examples) < needed:
-        raise ValueError(
-            f"there are {len(job.train_examples)} training examples, but {job.config.steps} steps of "
-            f"{job.config.batch_size} take {needed}"
-        )
-    if len(job.validation_examples) == 0:
-        raise ValueError("there are no validation examples: check the size of the corpus and how it is split")
-
-
-def _starting_point(trainer: ResumableTrainer) -> Path | None:
-    """The checkpoint to resume from, after removing what a killed run left. Rank 0 chooses it, since that
-    requires reading all of its files."""
-    folder, step = trainer.folder, 0
-    if trainer.is_world_process_zero():
-        folder.mkdir(parents=True, exist_ok=True)
-        checkpoints.remove_unfinished(folder)
-        last = checkpoints.last_good_checkpoint(folder)
-        step = checkpoint_step(last) if last else 0
-    if trainer.accelerator.num_processes > 1:
-        step = int(trainer.accelerator.gather(torch.tensor([step], device=trainer.args.device))[0])
-    return checkpoint_path(folder, step) if step else None
+def parameter_groups(
+    model: nn.Module,
+    *,
+    decayed: Collection[str],
+    weight_decay: float,
+    learning_rate: float,
+    factors: Sequence[tuple[str, float]] = (),
+) -> list[dict[str, Any]]:
+    """Groups of parameters for AdamW: one for each pair of (decayed or not, factor), the first with factor 1
+    even if empty, since its rate is recorded. `decayed`: names of parameters with weight decay; `factors`:
+    (part of a name, factor on the learning rate) pairs. Raises ParameterError for a part that no parameter's
+    name contains, and for a parameter whose name contains two parts."""
+    grouped: dict[tuple[float, bool], list[nn.Parameter]] = {(1.0, True): []}
+    learning = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    for part, _ in factors:
+        if not any(part in name for name in learning):
+            names = {piece for name, _ in model.named_parameters() for piece in name.split(".")}
+            raise ParameterError(
+                f"learning_rate_factors: no parameter's name contains {part!r}; {closest_name(part, names)}"
+            )
+    for name, parameter in learning.items():
+        matching = [(part, factor) for part, factor in factors if part in name]
+        if len(matching) > 1:
+            parts = " and ".join(repr(part) for part, _ in matching)
+            raise ParameterError(
+                f"learning_rate_factors: the parameter {name} matches {parts}; keep one of them"
+            )
+        factor = matching[0][1] if matching else 1.0
+        grouped.setdefault((factor, name in decayed), []).append(parameter)
+    return [
+        {"params": parameters, "weight_decay": weight_decay if decay else 0.0, "lr": learning_rate * factor}
+        for (factor, decay), parameters in grouped.items()
+    ]

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import send_to_device
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.training.history import Record
@@ -30,123 +31,122 @@ def float64_device(device: torch.device) -> torch.device:
     return torch.device("cpu") if device.type == "mps" else device
 
 
-class LossParts:
-    """The parts of the training loss, summed by this process since the last record."""
+class LossSums:
+    """The training loss and its parts, summed by this process since the last record: the loss in float32 on
+    the device, the parts in float64."""
 
-    def __init__(self, names: Sequence[str], *, accelerator: Accelerator) -> None:
-        self._names, self._accelerator = tuple(names), accelerator
-        self._sums = torch.zeros(len(names), dtype=torch.float64, device=float64_device(accelerator.device))
-        self._last_step = 0
+    def __init__(self, model: nn.Module, *, accelerator: Accelerator) -> None:
+        self.names, self.accelerator, self.last_step = parts_of(model), accelerator, 0
+        self._loss = torch.zeros((), device=accelerator.device)
+        parts = len(self.names)
+        self._parts = torch.zeros(parts, dtype=torch.float64, device=float64_device(accelerator.device))
 
-    def add(self, output: Mapping[str, Any]) -> None:
-        """Add the parts in the output of a micro-batch."""
-        if self._names:
-            parts = [output["parts"][name].to(self._sums.device) for name in self._names]
-            self._sums += torch.stack([part.double() for part in parts])
+    def add(self, loss: Tensor, output: Mapping[str, Any]) -> None:
+        """Add the loss () of a micro-batch, and the parts in its output."""
+        self._loss += loss
+        if self.names:
+            parts = [output["parts"][name].to(self._parts.device) for name in self.names]
+            self._parts += torch.stack([part.double() for part in parts])
 
     def means(self, step: int) -> dict[str, float]:
-        """`loss_<name>` -> mean since the last call; resets the sums. All processes must call it."""
-        steps, self._last_step = step - self._last_step, step
-        of_processes = zip(*self.gathered(), strict=True)
-        self._sums.zero_()
-        return {
-            f"loss_{name}": sum(values) / steps
-            for name, values in zip(self._names, of_processes, strict=True)
-        }
+        """`loss` and `loss_<name>` -> mean over the steps since the last call; resets the sums. All processes
+        must call it."""
+        steps, self.last_step = step - self.last_step, step
+        loss = self.accelerator.gather(self._loss[None]).mean().item()
+        parts = zip(*(parts for _, *parts in self.gathered()), strict=True) if self.names else ()
+        self._loss.zero_()
+        self._parts.zero_()
+        named = zip(self.names, parts, strict=True)
+        return {"loss": loss / steps} | {f"loss_{name}": sum(values) / steps for name, values in named}
 
     def gathered(self) -> list[list[float]]:
-        """Each process's sums, for a checkpoint; empty if there are no parts. All processes must call it."""
-        return self._accelerator.gather(self._sums[None]).tolist() if self._names else []
+        """Each process's sums, for a checkpoint. All processes must call it."""
+        own = torch.cat([self._loss[None].to(self._parts), self._parts])
+        return self.accelerator.gather(own[None]).tolist()
 
-    def restore(self, sums: list[list[float]], *, last_step: int) -> None:
-        """Restore the sums from a checkpoint, whose last record was of `last_step`."""
-        self._last_step, processes = last_step, self._accelerator.num_processes
-        if sums:
-            total = torch.tensor(sums, dtype=torch.float64)
-            same = len(sums) == processes
-            own = total[self._accelerator.process_index] if same else total.sum(dim=0) / processes
-            self._sums += own.to(self._sums.device)
-
-
-class SharedBatches(Sampler[list[int]]):
-    """Batches of indices in order; with several processes each takes every n-th one, without repetitions.
-
-    Accelerate's own sharding repeats examples until all processes have the same number, which would count
-    them twice.
-    """
-
-    def __init__(self, size: int, *, batch_size: int, process: int = 0, processes: int = 1) -> None:
-        starts = range(0, size, batch_size)
-        self.total = len(starts)
-        self._size, self._batch_size = size, batch_size
-        self._own = list(enumerate(starts))[process::processes]
-
-    @property
-    def numbers(self) -> list[int]:
-        """The numbers, among all batches, of this process's batches."""
-        return [number for number, _ in self._own]
-
-    def __len__(self) -> int:
-        return len(self._own)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return (list(range(start, min(start + self._batch_size, self._size))) for _, start in self._own)
+    def restore(self, sums: Sequence[Sequence[float]], *, last_step: int) -> None:
+        """Restore the sums from a checkpoint, whose last record was of `last_step`. Losses of processes are
+        averaged, parts added up, also if they were more or fewer processes."""
+        self.last_step, processes = last_step, self.accelerator.num_processes
+        of_all = torch.tensor(sums, dtype=torch.float64)
+        if len(sums) == processes:
+            own = of_all[self.accelerator.process_index]
+        else:
+            own = torch.cat([of_all[:, :1].mean(dim=0), of_all[:, 1:].sum(dim=0) / processes])
+        self._loss += own[0].to(self._loss)
+        self._parts += own[1:].to(self._parts.device)
 
 
-def validation_loader(
-    examples: Any, collate: Callable[..., Mapping[str, Tensor]], batches: SharedBatches, *, workers: int = 0
-) -> DataLoader:
-    """A loader with that many worker processes. It has its own generator so that evaluations do not change
-    the dropout of training: a DataLoader draws from the global one at each pass."""
-    return DataLoader(
-        examples,
-        batch_sampler=batches,
-        collate_fn=collate,
-        generator=torch.Generator(),
-        num_workers=workers,
-        multiprocessing_context="fork" if workers else None,
-    )
+class Validation:
+    """The loss on the validation examples. They are made and tokenised once for a run, in batches of `size`;
+    of these each process keeps every n-th on the CPU, n being the number of processes."""
 
+    def __init__(
+        self,
+        examples: Any,
+        collate: Callable[..., Mapping[str, Tensor]],
+        *,
+        size: int,
+        accelerator: Accelerator,
+        workers: int = 0,
+    ) -> None:
+        self.accelerator, self.examples = accelerator, examples
+        self._starts = range(0, len(examples), size)
+        own = slice(accelerator.process_index, None, accelerator.num_processes)
+        self.numbers = range(len(self._starts))[own]  # of this process's batches, among all
+        self._loader = DataLoader(
+            examples,
+            batch_sampler=[range(start, min(start + size, len(examples))) for start in self._starts[own]],
+            collate_fn=collate,
+            generator=torch.Generator(),  # the global one is that of dropout, which must not change
+            num_workers=workers,
+            multiprocessing_context="fork" if workers else None,
+        )
+        self._kept: list[dict[str, Any]] = []
 
-@torch.no_grad()
-def validation_loss(
-    model: nn.Module,
-    loader: DataLoader,
-    *,
-    accelerator: Accelerator,
-    to_device: Callable[[Mapping[str, Tensor]], dict[str, Tensor]],
-    after_batch: Callable[[], None],
-) -> tuple[float, int, dict[str, float]]:
-    """The mean loss over all masked tokens of all batches of all processes: (loss in nats, number of masked
-    tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """This process's batches."""
+        if len(self._kept) == len(self.numbers):
+            yield from self._kept
+            return
+        self._kept = []
+        for batch in self._loader:
+            # A copy, as what a worker process sends keeps a file open.
+            self._kept.append(
+                {name: value.clone() if isinstance(value, Tensor) else value for name, value in batch.items()}
+            )
+            yield self._kept[-1]
 
-    The sums of the batches are put in order before they are added up (in float64), so several processes give
-    the same number as one, to the last bit. The `model`, put into evaluation mode, returns the mean loss over
-    the labels of a batch that are not -100; `loader`: this process's batches, from `validation_loader`.
-    Raises ValueError if no token of the validation examples is masked.
-    """
-    batches = loader.batch_sampler
-    assert isinstance(batches, SharedBatches)
-    parts = parts_of(accelerator.unwrap_model(model))
-    device = float64_device(accelerator.device)
-    sums = torch.zeros(2 + len(parts), batches.total, dtype=torch.float64, device=device)
-    model.eval()
-    for number, batch in zip(batches.numbers, loader, strict=True):
-        inputs = to_device(batch)
-        masked = inputs["labels"].ne(NOT_MASKED).sum()
-        if masked:  # the mean over no tokens is nan
-            output = model(**inputs)
-            means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]])
-            masked, means = masked.to(device).double(), means.to(device).double()
-            sums[:, number] = torch.cat([masked[None], means * masked])
-        after_batch()
-    if accelerator.num_processes > 1:
-        sums = accelerator.reduce(sums, reduction="sum")
-    count, total, *of_parts = sums.sum(dim=1).tolist()
-    if not count:
-        raise ValueError(f"no token of the {len(loader.dataset)} validation examples is masked")  # type: ignore[arg-type]
-    named = {f"eval_loss_{name}": value / count for name, value in zip(parts, of_parts, strict=True)}
-    return total / count, int(count), named
+    @torch.no_grad()
+    def loss(
+        self, model: nn.Module, *, after_batch: Callable[[], None] = lambda: None
+    ) -> tuple[float, int, dict[str, float]]:
+        """The mean loss over all masked tokens of all batches of all processes: (loss in nats, number of
+        masked tokens, `eval_loss_<name>` -> the same mean of that part of the loss).
+
+        The sums of the batches are put in order before they are added up (in float64), so several processes
+        give the same number as one, to the last bit. The `model`, put into evaluation mode, returns the mean
+        loss over the labels of a batch that are not -100. Raises ValueError if no token of the validation
+        examples is masked.
+        """
+        parts, device = parts_of(model), float64_device(self.accelerator.device)
+        sums = torch.zeros(2 + len(parts), len(self._starts), dtype=torch.float64, device=device)
+        model.eval()
+        for number, batch in zip(self.numbers, self.batches(), strict=True):
+            masked = batch["labels"].ne(NOT_MASKED).sum()
+            if masked:  # the mean over no tokens is nan
+                output = model(**send_to_device(batch, self.accelerator.device))
+                means = torch.stack([output["loss"], *[output["parts"][name] for name in parts]])
+                masked, means = masked.to(device).double(), means.to(device).double()
+                sums[:, number] = torch.cat([masked[None], means * masked])
+            after_batch()
+        if self.accelerator.num_processes > 1:
+            sums = self.accelerator.reduce(sums, reduction="sum")
+        count, total, *of_parts = sums.sum(dim=1).tolist()
+        if not count:
+            raise ValueError(f"no token of the {len(self.examples)} validation examples is masked")
+        named = {f"eval_loss_{name}": value / count for name, value in zip(parts, of_parts, strict=True)}
+        return total / count, int(count), named
 
 
 JUDGED = "eval_judged"
@@ -175,10 +175,16 @@ class Selection:
         with torch.no_grad():
             return {JUDGED: float(self.judge(model))}
 
+    def best_step(self, records: Sequence[Record]) -> int | None:
+        """The step of the best of these records of a run; None if none is of an evaluation."""
+        best = max if self.judge else min
+        judged = (record for record in records if self.measure in record)
+        chosen = best(judged, key=lambda record: record[self.measure], default=None)
+        return chosen and chosen["step"]
+
     def is_over(self, records: Sequence[Record]) -> bool:
         """Whether patience is exhausted after these records of a run."""
-        values = [record[self.measure] for record in records if self.measure in record]
-        if not self.patience or not values:
+        if not self.patience or (best := self.best_step(records)) is None:
             return False
-        best = max(values) if self.judge else min(values)
-        return len(values) - 1 - values.index(best) >= self.patience
+        later = [record for record in records if self.measure in record and record["step"] > best]
+        return len(later) >= self.patience

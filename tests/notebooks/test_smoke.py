@@ -20,7 +20,7 @@ from filelock import FileLock
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import read_report
 from cdlm_lab.runs.scores import plain_name
-from cdlm_lab.training.trainer import ResumableTrainer
+from cdlm_lab.training.trainer import Loop
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_FOLDER = "run_folder"  # the parameter, of every notebook, that says where results go
@@ -212,7 +212,7 @@ def test_run_all_again_shows_the_finished_run(
     """The cells run as in a kernel, but in this process, in which any training step fails the test."""
     folder = run_small(name, shared=shared_folder)
     written = (folder / "report.json").read_bytes()
-    monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
+    monkeypatch.setattr(Loop, "step", pytest.fail)
     monkeypatch.setattr("plotly.io.renderers.default", "json")
     monkeypatch.chdir(ROOT)
     cells = [

@@ -32,7 +32,7 @@ from cdlm_lab.training.checkpoints import CheckpointError, complete_checkpoints,
 def checkpoint(folder: Path, step: int, *, best: int | None = None) -> Path:
     with writing_checkpoint(folder, step) as unfinished:
         (unfinished / "weights").write_bytes(b"1234")
-        (unfinished / "trainer_state.json").write_text(json.dumps({"best_global_step": best}))
+        (unfinished / "progress.json").write_text(json.dumps({"best_step": best}))
         (unfinished / "deep").mkdir()
         (unfinished / "deep" / "part").write_text("ab")
     return folder / f"checkpoint-{step}"
@@ -87,7 +87,7 @@ def swap_for_folder(path: Path) -> None:
 
 DAMAGE: list[tuple[Callable[[Path], object], str, str]] = [
     (flip, "weights", r"weights is not what was written \(its checksum is another\)"),
-    (flip, "trainer_state.json", "trainer_state.json is not what was written"),
+    (flip, "progress.json", "progress.json is not what was written"),
     (lambda path: path.write_bytes(bytes(4)), "weights", "weights is not what was written"),
     (lambda path: path.write_bytes(b""), "weights", "weights has 0 bytes, not 4"),
     (lambda path: os.truncate(path, 3), "weights", "weights has 3 bytes, not 4"),
@@ -197,9 +197,9 @@ def test_other_faults_are_passed_on(tmp_path: Path):
 
 def test_other_settings_are_listed(tmp_path: Path):
     before = json.loads(json.dumps(vars(tiny_config(learning_rate_factors=(("a", 2.0),)))))
-    (tmp_path / "progress.json").write_text(json.dumps({"config": before, "seconds": 3}))
+    (tmp_path / "progress.json").write_text(json.dumps({"config": before, "step": 4, "updates": 4}))
     same = tiny_config(learning_rate_factors=(("a", 2.0),))
-    assert checkpoints.read_progress(tmp_path, config=same)["seconds"] == 3
+    assert checkpoints.read_progress(tmp_path, config=same).step == 4
     with pytest.raises(CheckpointError, match=r"seed 5 -> 6, learning_rate_factors \[\['a', 2.0\]\] -> \[\]"):
         checkpoints.read_progress(tmp_path, config=tiny_config(seed=6))
 

@@ -8,9 +8,11 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import torch
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 from tiny_run import Examples, PlainModel, TinyModel, collate, run, tiny_config, tiny_model
 from tokenizers import Tokenizer, models
 from torch import nn
@@ -39,7 +41,7 @@ def test_accumulated_gradients_are_those_of_the_full_batch(tmp_path: Path):
         runs[size] = run(tmp_path / str(size), model=model, micro_batch_size=size, **settings)
         weights[size] = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
     for size in (1, 2):
-        # Trainer sums up losses in float32; weights and norms show what the gradients were.
+        # Losses are summed up in float32; weights and norms show what the gradients were.
         assert values(runs[size]) == pytest.approx(values(runs[8]), rel=1e-6)
         norms = [values(runs[one], "gradient_norm") for one in (size, 8)]
         assert norms[0] == pytest.approx(norms[1], rel=1e-12)
@@ -70,7 +72,7 @@ def test_models_that_ignore_the_count_get_the_mean_over_micro_batches(tmp_path: 
     result = run(tmp_path, model=model, **ONE_STEP, micro_batch_size=1)
     with torch.no_grad():
         parts = [before(**batch_of(index)).loss.item() for index in range(4)]
-    assert values(result) == pytest.approx([sum(parts) / 4], rel=1e-5)  # the plain Trainer logs their sum
+    assert values(result) == pytest.approx([sum(parts) / 4], rel=1e-5)  # not their sum
     whole = run(tmp_path / "whole", model=tiny_model(PlainModel, **EXACT), **ONE_STEP, micro_batch_size=4)
     assert values(result, "gradient_norm")[0] < 2 * values(whole, "gradient_norm")[0]
 
@@ -186,7 +188,6 @@ def test_the_tokenizer_goes_with_the_checkpoint(job: TrainingJob, tmp_path: Path
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
     result = train(replace(job, tokenizer=tokenizer), tmp_path)
     assert PreTrainedTokenizerFast.from_pretrained(result.last_checkpoint).get_vocab() == {"a": 0}
-    assert not list(tmp_path.rglob("training_args.bin")), "a pickle"
 
 
 def test_what_is_refused(job: TrainingJob, tmp_path: Path):
@@ -234,3 +235,41 @@ def test_groups_of_parameters():
         rates(("query_globl", 2.0))
     with pytest.raises(ParameterError, match=r"query_global\.weight matches 'query' and '_global'"):
         rates(("query", 2.0), ("_global", 2.0))
+
+
+class Noted(GeneralTracker):
+    """Keeps what it is told."""
+
+    name, requires_logging_directory = "noted", False
+    told: ClassVar[list[Any]] = []
+
+    def __init__(self, run_name: str, **arguments: Any) -> None:
+        super().__init__(_blank=True)
+
+    def start(self) -> None:
+        """As of a tracker that needs no start."""
+
+    @property
+    def tracker(self) -> None:
+        """As of a tracker without one of its own."""
+
+    def store_init_configuration(self, values: dict[str, Any]) -> None:
+        self.told.append(values)
+
+    def log(self, values: dict[str, Any], step: int | None = None, **arguments: Any) -> None:
+        self.told.append({"step": step, **values})
+
+    def finish(self) -> None:
+        self.told.append("finished")
+
+
+def test_trackers_get_every_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(LOGGER_TYPE_TO_CLASS, Noted.name, Noted)
+    monkeypatch.setenv("CDLM_LAB_TRACKERS", "noted")
+    result = run(tmp_path)
+    settings, *records, end = Noted.told
+    assert (settings["steps"], settings["learning_rate"], end) == (10, 0.01, "finished")
+    assert records == list(result.history)
+    monkeypatch.setenv("CDLM_LAB_TRACKERS", "notd")
+    with pytest.raises(ParameterError, match="CDLM_LAB_TRACKERS names 'notd'; the trackers installed here:"):
+        run(tmp_path / "other")

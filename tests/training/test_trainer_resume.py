@@ -1,6 +1,7 @@
 """A run that was killed, stopped or out of disk goes on as if nothing had been, to the last bit."""
 
 import errno
+import hashlib
 import json
 import shutil
 import signal
@@ -16,10 +17,9 @@ import tiny_run
 import torch
 from tiny_run import ENVIRONMENT, run, timeless, tiny_model
 
-from cdlm_lab.training import trainer
+from cdlm_lab.training import checkpoints, trainer
 from cdlm_lab.training.checkpoints import CheckpointError
 from cdlm_lab.training.history import read_history
-from cdlm_lab.training.trainer import ResumableTrainer
 
 # Checkpoints at 3, 6, 9 fall between records at 1, 4, 8, so sums must survive them too.
 SETTINGS = {"log_every": 4, "evaluate_every": 5}
@@ -184,13 +184,13 @@ def test_a_finished_run_on_more_data_than_it_takes_makes_no_step_more(tmp_path: 
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, uninterrupted: Outcome, monkeypatch: pytest.MonkeyPatch):
-    def full(trainer: ResumableTrainer, folder: str) -> None:
-        if trainer.state.global_step >= 9:
+    def full(tensors: dict[str, torch.Tensor], path: Path) -> None:
+        if path.parent.name == ".checkpoint-9.unfinished":
             raise OSError(errno.ENOSPC, "No space left on device")
-        original(trainer, folder)
+        original(tensors, path)
 
-    original = ResumableTrainer._save_optimizer_and_scheduler
-    monkeypatch.setattr(ResumableTrainer, "_save_optimizer_and_scheduler", full)
+    original = checkpoints.save_file
+    monkeypatch.setattr(checkpoints, "save_file", full)
     message = r"checkpoint-9 was not written, the last good one is .*checkpoint-6\."
     with pytest.raises(CheckpointError, match=message):
         outcome(tmp_path)
@@ -199,7 +199,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, uninterrupted: Outcome, monke
     assert_equal(outcome(tmp_path), uninterrupted)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.pt", "progress.json", "scheduler.pt"])
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "progress.json"])
 def test_a_flipped_bit_costs_the_steps_since_the_other_checkpoint(
     tmp_path: Path, uninterrupted: Outcome, name: str
 ):
@@ -248,3 +248,30 @@ def test_other_settings_and_another_model_are_refused(stopped: Path):
     message = r"does not fit TinyModel: extra\.bias is missing, extra\.weight is"
     with pytest.raises(CheckpointError, match=message):
         run(stopped, model=model, **SETTINGS)
+
+
+def test_a_checkpoint_of_the_older_loop_is_refused_in_one_line(stopped: Path):
+    progress = stopped / "checkpoint-5" / "progress.json"
+    values = json.loads(progress.read_text())
+    progress.write_text(json.dumps({"config": values["config"], "seconds": 1.0, "tokens": 9}))
+    listed = stopped / "checkpoint-5" / "complete.json"
+    files = json.loads(listed.read_text())
+    content = progress.read_bytes()
+    files["progress.json"] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    listed.write_text(json.dumps(files))
+    with pytest.raises(CheckpointError, match=r"checkpoint-5 was written by an older .* or delete") as one:
+        run(stopped, **SETTINGS)
+    assert "\n" not in str(one.value)
+
+
+def test_a_moved_run_goes_on(stopped: Path, uninterrupted: Outcome):
+    moved = stopped.rename(stopped.parent / "elsewhere")
+    assert_equal(outcome(moved), uninterrupted)
+
+
+def test_no_file_of_a_checkpoint_is_a_pickle(stopped: Path):
+    names = {path.name for path in (stopped / "checkpoint-5").iterdir()}
+    assert names == {
+        "config.json", "model.safetensors", "optimizer.safetensors", "random_state.safetensors",
+        "progress.json", "complete.json",
+    }  # fmt: skip

@@ -3,6 +3,7 @@ patience ends a run for good. Parts of a loss add up to it in all records, and a
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from pathlib import Path
@@ -11,12 +12,17 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import Accelerator
 from tiny_run import VOCABULARY, Examples, PlainModel, TinyModel, collate, run, timeless, tiny_model
 from torch import Tensor, nn
 
 from cdlm_lab.training import validation
-from cdlm_lab.training.validation import LossParts, Selection, SharedBatches
+from cdlm_lab.training.validation import LossSums, Selection, Validation
+
+
+def alone(**changes: Any) -> SimpleNamespace:
+    """The parts of an accelerator that are read."""
+    parts = {"process_index": 0, "num_processes": 1, "device": torch.device("cpu")}
+    return SimpleNamespace(gather=lambda sums: sums, **parts | changes)
 
 
 @pytest.mark.parametrize(
@@ -24,43 +30,46 @@ from cdlm_lab.training.validation import LossParts, Selection, SharedBatches
     [(11, 2, 1), (11, 2, 2), (11, 3, 4), (1, 4, 3), (8, 4, 2), (11, 2, 8)],
 )
 def test_batches_are_shared_without_repeats(size: int, batch_size: int, processes: int):
-    """Even shares are filled up with what does not count."""
     shares = [
-        SharedBatches(size, batch_size=batch_size, process=process, processes=processes)
+        Validation(
+            range(size), lambda batch: {"labels": torch.tensor(batch)}, size=batch_size,
+            accelerator=alone(process_index=process, num_processes=processes),
+        )
         for process in range(processes)
-    ]
-    numbered = {n: one for share in shares for n, one in zip(share.numbers, share, strict=True)}
-    numbers = [n for share in shares for n in share.numbers if n is not None]
-    assert sorted(numbers) == list(range(shares[0].total))
-    assert [index for number in sorted(numbers) for index in numbered[number]] == list(range(size))
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
-    assert all(len(list(share)) == len(share) for share in shares)
+    ]  # fmt: skip
+    numbered = {n: one for share in shares for n, one in zip(share.numbers, share.batches(), strict=True)}
+    assert sorted(numbered) == list(range(math.ceil(size / batch_size)))
+    assert [index for n in sorted(numbered) for index in numbered[n]["labels"].tolist()] == list(range(size))
+    counts = [len(share.numbers) for share in shares]
+    assert max(counts) - min(counts) <= 1
 
 
 def test_a_device_without_float64_adds_up_on_the_cpu():
-    """As Apple's (MPS): here there is none, so that any tensor made there fails."""
-    accelerator = SimpleNamespace(
-        device=torch.device("mps"), num_processes=1, process_index=0, unwrap_model=lambda one: one,
-        gather=lambda sums: sums
-    )  # fmt: skip
-    parts = LossParts(("mlm",), accelerator=accelerator)
-    for value in (1.0, 2.0):
-        parts.add({"parts": {"mlm": torch.tensor(value)}})
-    assert parts.means(1) == {"loss_mlm": 3.0}
-    loader = validation.validation_loader(
-        Examples(seed=1, size=5), collate, batches := SharedBatches(5, batch_size=2)
-    )
-    joined = {"to_device": dict, "after_batch": lambda: None}
-    there = validation.validation_loss(tiny_model(), loader, accelerator=accelerator, **joined)
-    assert there[:2] == loss(tiny_model(), Examples(seed=1, size=5), batches._batch_size)
+    """As Apple's (MPS): the device of the sums is asked for, since there is none here."""
+    assert validation.float64_device(torch.device("mps")) == torch.device("cpu")
+    assert validation.float64_device(torch.device("cuda", 1)) == torch.device("cuda", 1)
+
+
+def test_examples_are_made_once_for_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Three evaluations of eleven examples."""
+    made: list[int] = []
+    original = Examples.__getitem__
+
+    def counted(examples: Examples, index: int) -> Any:
+        if examples.seed == 2:
+            made.append(index)
+        return original(examples, index)
+
+    monkeypatch.setattr(Examples, "__getitem__", counted)
+    assert len([r for r in run(tmp_path).history if "eval_loss" in r]) == 3
+    assert sorted(made) == list(range(11))
 
 
 def loss(model: PlainModel, examples: Any, batch_size: int) -> tuple[float, int]:
-    batches = SharedBatches(len(examples), batch_size=batch_size)
-    loader = validation.validation_loader(examples, collate, batches)
-    joined = {"accelerator": Accelerator(cpu=True), "to_device": dict, "after_batch": lambda: None}
-    *actual, parts = validation.validation_loss(model, loader, **joined)
+    share = Validation(examples, collate, size=batch_size, accelerator=alone())
+    *actual, parts = share.loss(model)
     assert parts == {}, "a loss without parts"
+    assert share.loss(model) == (*actual, parts), "of the batches that were kept"
     return tuple(actual)
 
 
@@ -186,17 +195,17 @@ def test_a_stop_between_two_records_loses_no_parts(tmp_path: Path):
     assert records(stopped, **settings) == whole
 
 
-def of_process(index: int, processes: int) -> SimpleNamespace:
-    """The parts of an accelerator that are read."""
-    numbers = {"process_index": index, "num_processes": processes}
-    return SimpleNamespace(**numbers, device=torch.device("cpu"), gather=lambda sums: sums)
+def sums_of(process: int, processes: int) -> LossSums:
+    names = SimpleNamespace(loss_parts=("a", "b"))
+    return LossSums(names, accelerator=alone(process_index=process, num_processes=processes))
 
 
 def test_sums_of_other_processes_than_now():
-    again = LossParts(("a", "b"), accelerator=of_process(1, 2))
-    again.restore([[1.0, 2.0], [3.0, 4.0]], last_step=4)
-    assert again.gathered() == [[3.0, 4.0]], "as many processes: each its own"
-    alone = LossParts(("a", "b"), accelerator=of_process(0, 1))
-    alone.restore([[1.0, 2.0], [3.0, 4.0]], last_step=4)
-    assert alone.means(6) == {"loss_a": 2.0, "loss_b": 3.0}, "fewer: their sum, over the steps since"
-    assert alone.means(8) == {"loss_a": 0.0, "loss_b": 0.0}
+    again = sums_of(1, 2)
+    again.restore([[0.5, 1.0, 2.0], [1.5, 3.0, 4.0]], last_step=4)
+    assert again.gathered() == [[1.5, 3.0, 4.0]], "as many processes: each its own"
+    one = sums_of(0, 1)
+    one.restore([[0.5, 1.0, 2.0], [1.5, 3.0, 4.0]], last_step=4)
+    means = one.means(6)
+    assert means == {"loss": 0.5, "loss_a": 2.0, "loss_b": 3.0}, "fewer: over the steps since"
+    assert one.means(8) == {"loss": 0.0, "loss_a": 0.0, "loss_b": 0.0}

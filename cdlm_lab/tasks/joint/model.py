@@ -452,7 +452,7 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
     that of candidates. No token is global, so the global projections get no gradient.
     """
 
-    # transformers.Trainer then counts the candidates of the whole effective batch
+    # the training loop then counts the candidates of the whole effective batch
     accepts_loss_kwargs = True
     loss_parts = ("mlm", "mspp")
 

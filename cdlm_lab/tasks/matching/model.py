@@ -267,7 +267,7 @@ class DocumentMatcher(PreTrainedModel):
     `initializer_range` says, biases to 0."""
 
     config_class = HierarchicalConfig
-    # transformers.Trainer then counts the pairs of the whole effective batch
+    # the training loop then counts the pairs of the whole effective batch
     accepts_loss_kwargs = True
 
     def __init__(self, config: HierarchicalConfig) -> None:

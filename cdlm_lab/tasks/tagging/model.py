@@ -103,7 +103,7 @@ class StaticTagger(PreTrainedModel):
     """Tags words from their encodings and those of their occurrences; create one with `new_static_tagger`."""
 
     config_class = StaticTaggerConfig
-    # transformers.Trainer then counts the words of the whole effective batch
+    # the training loop then counts the words of the whole effective batch
     accepts_loss_kwargs = True
 
     def __init__(self, config: StaticTaggerConfig) -> None:

@@ -28,7 +28,7 @@ from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity, tour, view
 from cdlm_lab.tasks.pretraining.experiment import PretrainingRun, Settings
 from cdlm_lab.tasks.pretraining.perplexity import ClusterLosses
-from cdlm_lab.training.trainer import ResumableTrainer
+from cdlm_lab.training.trainer import Loop
 
 RECORDED = Path(__file__).resolve().parents[3] / "data" / "results" / "storyworld_tiny" / "perplexity.json"
 
@@ -152,7 +152,7 @@ def test_five_models_and_none_trained_twice(
     weights = {name: weights_of(folder) for name, folder in models.items()}
     for name in list(VARIANTS)[1:]:
         assert not torch.equal(weights[name], weights["longformer"]), f"{name} learned nothing"
-    monkeypatch.setattr(ResumableTrainer, "training_step", pytest.fail)
+    monkeypatch.setattr(Loop, "step", pytest.fail)
     assert tour.train(prepared, curve=curve) == models
     assert closed[5:] == closed[:5], "curves of models that were there are shown as they were"
     live = tour.report(prepared, tour.evaluate(prepared, tour.predict(prepared, models)))
