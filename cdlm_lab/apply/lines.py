@@ -1,11 +1,12 @@
 """Apply a model to many texts, for `cdlm-lab apply`: one line of JSON in, one line of JSON out.
 
 All lines are checked before a model is loaded: a malformed one stops the command, with its file and line.
-Then the model answers AT_ONCE lines at a time, as it answers lists in Python. Answers are appended to
+Then the model answers a batch of lines at a time, as it answers lists in Python. Answers are appended to
 `out.jsonl.part`, which becomes `out.jsonl` when all are there. After a kill the same command continues behind
 the last complete line, and the result is the same, since the same lines are always answered together.
-`out.jsonl.made.json` records the model by its bytes, its system and the input file; with others, or another
-version, the command is refused.
+`out.jsonl.made.json` records the model by its bytes, its system, the input file, and which of its lines; with
+others, or another version, the command is refused. Several machines may each answer a shard of the lines,
+whole batches that follow one another: the files of all shards, one after the other, are that of one run.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import fcntl
 import json
 import math
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -37,8 +39,8 @@ from cdlm_lab.data.files import (
     read_json_lines,
     sha256_of_file,
 )
-from cdlm_lab.errors import Stopped
-from cdlm_lab.parameters import local_path
+from cdlm_lab.errors import Stopped, check_least
+from cdlm_lab.parameters import ParameterError, local_path
 from cdlm_lab.progress import Progress, bars_after
 from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs
 from cdlm_lab.runs.report import Report, RunError, open_run, write_json
@@ -137,55 +139,103 @@ FORMS: dict[type[Any], Form] = {
     ClaimModel: Form(_Claim, "verify"),
 }
 AT_ONCE = 32  # lines that are answered together, from the first one on
+_SHARD = re.compile(r"(\d+)/(\d+)")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A share of the lines of a file: the `number`-th of `of` equal ones, from 1; in whole batches."""
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def named(cls, text: str) -> Shard:
+        """From `2/8`, or "" for all. Raises ParameterError for anything else."""
+        if not text:
+            return cls()
+        match = _SHARD.fullmatch(text.strip())
+        shard = cls(*map(int, match.groups())) if match else cls(0)
+        if not 1 <= shard.number <= shard.of:
+            raise ParameterError(f'shard is {text!r}; write "2/8" for the second of eight, counted from 1')
+        return shard
+
+    def lines(self, total: int, batch: int) -> range:
+        """Which of `total` lines, from 0."""
+        batches = -(-total // batch)
+        first, last = (batches * number // self.of * batch for number in (self.number - 1, self.number))
+        return range(min(first, total), min(last, total))
+
+    def file(self, path: Path) -> Path:
+        """The file of its answers: `out-2-of-8.jsonl` for `out.jsonl`, in the order of their names."""
+        if self.of == 1:
+            return path
+        number = str(self.number).zfill(len(str(self.of)))
+        return path.with_name(f"{path.stem}-{number}-of-{self.of}{path.suffix}")
 
 
 @dataclass(frozen=True)
 class Applied:
-    """The number of lines, how many of them the model could not read, and how many are foreign to it."""
+    """The file of answers and its number of lines, how many of them the model could not read, and how many
+    are foreign to it."""
 
+    file: Path
     lines: int
     refused: int
     foreign: int  # lines whose text is foreign to the model
 
 
 def apply_lines(
-    name: str, source: str | os.PathLike[str], target: str | os.PathLike[str], *, system: str = ""
+    name: str,
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    system: str = "",
+    batch: int = AT_ONCE,
+    shard: str = "",
 ) -> Applied:
     """Let a model answer each line of a file, or continue a run that was interrupted.
 
     Args:
         name: of the model: a shipped one, or a folder; `system`: which one, of a run with several.
         source, target: files of JSON lines; a line that the model cannot read gets an `error`, no answer.
+        batch: lines that are answered together; with another number, answers may differ in their last digits.
+        shard: which share of the lines, as `2/8`; its answers go to `out-2-of-8.jsonl`. "" = all.
 
     Raises DataError if a line is malformed. Raises RunError if existing answers are of another file or model,
     or another process is writing them. Raises Stopped after an interrupt.
     """
-    name = local_path(name, "the model")
+    name, share = local_path(name, "the model"), Shard.named(shard)
+    check_least(batch=batch)
     source, target = (Path(local_path(os.fspath(file), "the file")) for file in (source, target))
     if not source.exists():
         raise RunError(f"{source}: there is no such file; check the spelling of the path")
     if source.resolve() == target.resolve():
         raise RunError(f"{source} would be read and written; name another file for the answers")
     form = FORMS[kind_of_name(name)]
-    total = sum(1 for _ in read_json_lines(source, form.kind))
+    wanted = share.lines(sum(1 for _ in read_json_lines(source, form.kind)), batch)
+    target = share.file(target)
     made = {"model": name, "system": system, "input": source.name, "sha256": sha256_of_file(source)}
+    made |= {"batch": batch, "shard": f"{share.number}/{share.of}"}
     made |= Identity.of("apply", {}, Inputs(models=made_of(name))).as_json
     note = target.with_name(f"{target.name}.made.json")
     if target.exists():
         _check_same(target, note, made)
-        return _applied(total, target)
+        return _applied(target)
     with _held(target.with_name(f"{target.name}.part")) as part:
         if part.seek(0, os.SEEK_END):
             _check_same(Path(part.name), note, made)
         else:
             write_json(note, made)
         done = _whole_lines(part)
-        if done < total:
+        if done < len(wanted):
             model = load(name, system=system)
-            _answer_lines(model, form, source, part, done=done, total=total)
+            records = islice(read_json_lines(source, form.kind), wanted.start, wanted.stop)
+            with Progress(total=len(wanted), initial=done, desc=source.name, unit="line") as bar:
+                _answer_lines(model, form, records, part, done=done, batch=batch, bar=bar)
         part.flush()
         os.replace(part.name, target)
-    return _applied(total, target)
+    return _applied(target)
 
 
 def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
@@ -198,17 +248,26 @@ def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -
     if run.finished:
         return run.finished
     applied = apply_lines(model, texts, run.folder / "answers.jsonl", system=system)
-    counts = asdict(applied)
+    counts = {name: getattr(applied, name) for name in ("lines", "refused", "foreign")}
     scores = [Score(metric=metric, value=value) for metric, value in counts.items()]
     return run.write_report(scores=scores, data={"texts": sha256_of_file(texts)})
 
 
-def _answer_lines(model: Any, form: Form, source: Path, part: IO[bytes], *, done: int, total: int) -> None:
+def _answer_lines(
+    model: Any,
+    form: Form,
+    records: Iterator[JsonRecord[Any]],
+    part: IO[bytes],
+    *,
+    done: int,
+    batch: int,
+    bar: Progress,
+) -> None:
     try:
-        with Progress(total=total, initial=done, desc=source.name, unit="line") as bar, bars_after(math.inf):
-            records = read_json_lines(source, form.kind)
-            for start in range(0, total, AT_ONCE):
-                some = list(islice(records, AT_ONCE))
+        with bars_after(math.inf):
+            for start in count(0, batch):
+                if not (some := list(islice(records, batch))):
+                    return
                 if start + len(some) <= done:
                     continue
                 for answer in answers_of(model, form, some)[max(done - start, 0) :]:
@@ -250,7 +309,7 @@ def _check_same(begun: Path, note: Path, made: dict[str, Any]) -> None:
         before = json.loads(note.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise RunError(f"{begun} is there, and nothing says how it was made; {remedy}") from None
-    for name in ("model", "system", "input", "sha256"):
+    for name in ("model", "system", "input", "sha256", "batch", "shard"):
         if before.get(name) != made[name]:
             raise RunError(f"{begun} was made with {name} {before.get(name)!r}, not {made[name]!r}; {remedy}")
     if changed := changed_inputs(before, made):
@@ -281,7 +340,9 @@ def _whole_lines(part: IO[bytes]) -> int:
     return count
 
 
-def _applied(total: int, target: Path) -> Applied:
+def _applied(target: Path) -> Applied:
+    noted: Counter[str] = Counter()
     with target.open("rb") as lines:
-        noted = Counter(name for line in lines for name in json.loads(line).keys() & {"error", "foreign"})
-    return Applied(lines=total, refused=noted["error"], foreign=noted["foreign"])
+        for line in lines:
+            noted.update({"line"} | json.loads(line).keys() & {"error", "foreign"})
+    return Applied(target, lines=noted["line"], refused=noted["error"], foreign=noted["foreign"])

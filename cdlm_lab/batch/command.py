@@ -87,10 +87,11 @@ def _apply(chosen: argparse.Namespace) -> int:
     from cdlm_lab.apply.lines import apply_lines  # imports torch, which takes seconds
 
     try:
-        applied = apply_lines(chosen.model, chosen.input, chosen.output, system=chosen.system)
+        how = {"system": chosen.system, "batch": chosen.batch, "shard": chosen.shard}
+        applied = apply_lines(chosen.model, chosen.input, chosen.output, **how)
     except ValueError as error:
         raise RunError(str(error)) from None
-    print(f"{chosen.output}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
+    print(f"{applied.file}: {applied.lines:,} {'line' if applied.lines == 1 else 'lines'}")
     if applied.foreign:
         foreign = f"{applied.foreign:,} of them: foreign text, unlike all that the model was trained on"
         print(f"{foreign}; the answers to these mean little", file=sys.stderr)
@@ -170,6 +171,13 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("input", metavar="IN.jsonl", help="a JSON object on each line")
     apply.add_argument("output", metavar="OUT.jsonl", help="one answer on each line, in the same order")
     apply.add_argument("--system", default="", help="of a run with several systems")
+    apply.add_argument("--batch", type=int, default=32, metavar="N", help="lines answered together (32)")
+    apply.add_argument(
+        "--shard",
+        default="",
+        metavar="I/N",
+        help="only the I-th of N shares of the lines, from 1; answers go to OUT-I-of-N.jsonl",
+    )
     _add_mine(commands)
     add_convert(commands)
     notebooks = commands.add_parser("notebooks", help="copy the notebooks into a folder, to work with")

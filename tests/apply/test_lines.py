@@ -21,6 +21,7 @@ from cdlm_lab.apply.loading import TASK_RUNS, made_of
 from cdlm_lab.batch.command import main
 from cdlm_lab.data.files import DataError
 from cdlm_lab.encoders.model_folder import FOLDER
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.report import RunError
 from cdlm_lab.tasks.tagging.ask import TaggingModel
 
@@ -65,7 +66,7 @@ def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_rea
     first, wrong, cut, alone = read(target)
     foreign = sum("foreign" in row for row in (first, cut, alone))  # "It rained." 300 times in any case
     assert "foreign" in cut
-    assert applied == Applied(lines=4, refused=1, foreign=foreign)
+    assert applied == Applied(target, lines=4, refused=1, foreign=foreign)
     result = coreference.clusters(documents)
     noted = {"foreign": result.foreign} if result.foreign else {}
     assert first == {"id": 7, **result.as_json(), **noted}
@@ -123,7 +124,9 @@ def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
     apply_lines("storyworld/tagging", source, target)
     before = target.read_bytes()
     monkeypatch.setattr(lines, "load", None)
-    assert apply_lines("storyworld/tagging", source, target) == Applied(lines=1, refused=0, foreign=0)
+    assert apply_lines("storyworld/tagging", source, target) == Applied(
+        target, lines=1, refused=0, foreign=0
+    )
     with pytest.raises(
         RunError, match=r"was made with system '', not 'bert-lstm'; delete .*out.jsonl, or name"
     ):
@@ -150,7 +153,6 @@ def test_an_interrupt_says_how_to_go_on_and_another_process_is_kept_out(
 ) -> None:
     rows = [{"text": f"{number} {TEXT}"} for number in range(4)]
     source, target = written(tmp_path, rows), tmp_path / "out.jsonl"
-    monkeypatch.setattr(lines, "AT_ONCE", 2)
     answers = iter([tagging.tag([row["text"] for row in rows[:2]])])
 
     class Interrupted:
@@ -164,12 +166,49 @@ def test_an_interrupt_says_how_to_go_on_and_another_process_is_kept_out(
     part = tmp_path / "out.jsonl.part"
     with monkeypatch.context() as patch:
         patch.setattr(lines, "load", lambda name, system: Interrupted())
-        assert main(["apply", "storyworld/tagging", str(source), str(target)]) == 130
+        assert main(["apply", "storyworld/tagging", str(source), str(target), "--batch", "2"]) == 130
     assert "stopped; what was made is in" in capsys.readouterr().err
     with part.open("a") as file:
         file.write('{"spans": [')  # a kill in the middle of a line
-    assert apply_lines("storyworld/tagging", source, target).lines == 4
+    with pytest.raises(RunError, match="was made with batch 2, not 32; delete"):
+        apply_lines("storyworld/tagging", source, target)
+    assert apply_lines("storyworld/tagging", source, target, batch=2).lines == 4
     assert [row["words"][0]["text"] for row in read(target)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("total", "batch", "of"), [(10, 3, 4), (10, 3, 2), (1, 32, 3), (0, 2, 2), (96, 32, 3), (7, 1, 7)]
+)
+def test_shards_are_whole_batches_and_together_every_line(total: int, batch: int, of: int) -> None:
+    shares = [lines.Shard(number, of).lines(total, batch) for number in range(1, of + 1)]
+    assert [line for share in shares for line in share] == list(range(total))
+    assert all(share.start % batch == 0 for share in shares if share)
+    sizes = [-(-len(share) // batch) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_shards_put_together_are_one_run(loaded, tmp_path: Path) -> None:
+    """Also with a line that cannot be read, in the batch of others."""
+    rows: list[dict[str, Any]] = [{"id": n, "text": f"{TEXT} {n} ships left."} for n in range(7)]
+    rows[4]["text"] = "..."
+    source, whole = written(tmp_path, rows), tmp_path / "whole.jsonl"
+    apply_lines("storyworld/tagging", source, whole, batch=2)
+    command = ["apply", "storyworld/tagging", str(source), str(tmp_path / "out.jsonl"), "--batch", "2"]
+    for number in (3, 1, 2):
+        main([*command, "--shard", f"{number}/3"])
+    files = sorted(tmp_path.glob("out-*-of-3.jsonl"))
+    assert [file.name for file in files] == [f"out-{number}-of-3.jsonl" for number in (1, 2, 3)]
+    assert b"".join(file.read_bytes() for file in files) == whole.read_bytes()
+    assert lines.Shard(2, 16).file(Path("a/out.jsonl")) == Path("a/out-02-of-16.jsonl")
+
+
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "1/0", "a/b", "-1/3"])
+def test_what_is_no_shard_is_refused(shard: str, tmp_path: Path) -> None:
+    source = written(tmp_path, [{"text": TEXT}])
+    with pytest.raises(ParameterError, match=r'write "2/8" for the second of eight, counted from 1'):
+        apply_lines("storyworld/tagging", source, tmp_path / "out.jsonl", shard=shard)
+    with pytest.raises(ValueError, match="batch is 0; it must be at least 1"):
+        apply_lines("storyworld/tagging", source, tmp_path / "out.jsonl", batch=0)
 
 
 @pytest.mark.slow  # ten starts of torch
