@@ -5,8 +5,8 @@ This bar is always text. On a terminal it is redrawn ten times a second. Elsewhe
 log, so it is redrawn once a second at first, and later whenever another sixtieth of the elapsed time has
 passed: a day leaves about 500 lines.
 
-The helpers give the rank of this process under torchrun (0 without it), end a process together with its
-parent, and apply a function to items in worker processes.
+The helpers give the rank of this process under torchrun (0 without it) and its share in common work, end a
+process together with its parent, and apply a function to items in worker processes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -111,6 +112,23 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
         os.kill(os.getpid(), number)
 
     threading.Thread(target=watch, name="end with parent", daemon=True).start()
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of this process in work that several do together: every n-th piece, from its own on."""
+
+    process: int = 0
+    processes: int = 1
+    # From what this process made to what all have made; all processes must call it.
+    gathered: Callable[[list[Any]], list[Any]] = list
+
+    def of(self, pieces: Sequence[Item]) -> Sequence[Item]:
+        """The pieces that this process does."""
+        return pieces[self.process :: self.processes]
+
+
+ALONE = Share()
 
 
 @contextmanager

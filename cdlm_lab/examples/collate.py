@@ -134,6 +134,26 @@ def batches_by_length(
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 
+def batches_by_tokens(
+    lengths: Sequence[int], global_counts: Sequence[int], batch_size: int
+) -> list[list[int]]:
+    """As `batches_by_length`, but each batch has at most as many tokens, padding included, as `batch_size` of
+    the longest examples: of shorter ones it holds more, so that short texts take fewer forward passes.
+
+    Example:
+        >>> batches_by_tokens([10, 40, 10, 10, 20], [0] * 5, 1)
+        [[1], [4, 0], [2, 3]]
+    """
+    (order,) = batches_by_length(lengths, global_counts, max(1, len(lengths))) or [[]]
+    check_least(batch_size=batch_size)
+    room, batches = batch_size * max(lengths, default=0), []
+    while order:
+        count = max(1, room // max(1, lengths[order[0]]))
+        batches.append(order[:count])
+        order = order[count:]
+    return batches
+
+
 def like_lengths_together(lengths: Sequence[int], batch_size: int) -> list[int]:
     """An order of training examples in which the `batch_size` examples of each update are sorted by length,
     shortest first: micro-batches need little padding, while each update still has the same examples and so

@@ -44,9 +44,9 @@ from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.encoders.encoder import AttentionDropout
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER, SCRATCH, SYSTEMS_FOLDER, is_model
 from cdlm_lab.encoders.precision import Precision, computing_in
-from cdlm_lab.examples.collate import batches_by_length
+from cdlm_lab.examples.collate import batches_by_tokens
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings, settings_of
-from cdlm_lab.progress import Progress
+from cdlm_lab.progress import ALONE, Progress, Share
 from cdlm_lab.runs import evaluation
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
@@ -613,20 +613,21 @@ def outputs_by_length(
     precision: Precision = "float32",
     name: str | None = None,
     unit: str = "example",
+    share: Share = ALONE,
 ) -> Iterator[tuple[list[int], list[Any], Any]]:
-    """Yield (indices, examples, model output without labels) for each batch, longest examples first, so that
-    batches contain little padding.
+    """Yield (indices, examples, model output without labels) for each batch of this process's share, longest
+    examples first, so that batches contain little padding.
 
     Args:
         model: is put into evaluation mode and stays on its device.
-        batch_size: affects only speed and memory.
+        batch_size: of the longest examples; affects only speed and memory.
         lengths: of the examples, in any unit; None = from `examples.length_of`.
         read: function from an index to an example; None = `examples[index]`.
         name: text beside the progress bar; None = no bar.
     """
     lengths = lengths or [examples.length_of(number) for number in range(len(examples))]
     with Progress(total=len(lengths), desc=name, unit=unit, disable=name is None) as bar:
-        for numbers in batches_by_length(lengths, [0] * len(lengths), batch_size):
+        for numbers in share.of(batches_by_tokens(lengths, [0] * len(lengths), batch_size)):
             chosen = [read(number) if read else examples[number] for number in numbers]
             yield numbers, chosen, output_of(model, chosen, collate, precision=precision)
             bar.update(len(numbers))

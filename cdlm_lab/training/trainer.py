@@ -35,7 +35,7 @@ import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
 from accelerate.state import AcceleratorState
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, filter_trackers, get_available_trackers
-from accelerate.utils import send_to_device, set_seed
+from accelerate.utils import gather_object, send_to_device, set_seed
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, get_polynomial_decay_schedule_with_warmup
@@ -45,7 +45,7 @@ from cdlm_lab.encoders.adapter import attach
 from cdlm_lab.encoders.precision import memory_kept, resolve_precision
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.parameters import ParameterError, closest_name
-from cdlm_lab.progress import forking, processes_here
+from cdlm_lab.progress import Share, forking, processes_here
 from cdlm_lab.training import checkpoints, history
 from cdlm_lab.training.checkpoints import (
     CheckpointError,
@@ -336,7 +336,8 @@ class Loop:
         # exp overflows at 709.8; a loss near that is treated as infinite, which `record` refuses.
         perplexity = math.exp(loss) if loss < 700 else math.inf
         shown = loss if math.isfinite(perplexity) else perplexity
-        judged = self.selection.judged(self.model)
+        share = Share(self.accelerator.process_index, self.processes, gather_object)
+        judged = self.selection.judged(self.model, share)
         for name, value in judged.items() if self.processes > 1 else ():
             # The first one's, for all: they must agree, even where a device does not compute the same twice.
             own = torch.tensor([value], dtype=torch.float64, device=self.device)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from cdlm_lab.examples.masking import NOT_MASKED
+from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.training.history import Record
 
 
@@ -150,15 +151,15 @@ class Validation:
 
 
 JUDGED = "eval_judged"
-Judge = Callable[[nn.Module], float]
+Judge = Callable[[nn.Module, Share], float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
     """How checkpoints are compared; ties go to the earlier one."""
 
-    # The score of a model in evaluation mode on held-out data, higher is better, the same in every process.
-    # None = the lowest validation perplexity is best.
+    # The score of a model in evaluation mode on held-out data, of which each process predicts its share; the
+    # highest is best. None = the lowest validation perplexity is.
     judge: Judge | None = None
     patience: int = 0  # evaluations without a better one before early stopping; 0 = never
 
@@ -167,13 +168,13 @@ class Selection:
         """The name of the deciding score in evaluation records."""
         return JUDGED if self.judge else "eval_perplexity"
 
-    def judged(self, model: nn.Module) -> dict[str, float]:
+    def judged(self, model: nn.Module, share: Share = ALONE) -> dict[str, float]:
         """The judge's score in the form of a record; empty without a judge."""
         if self.judge is None:
             return {}
         model.eval()
         with torch.no_grad():
-            return {JUDGED: float(self.judge(model))}
+            return {JUDGED: float(self.judge(model, share))}
 
     def best_step(self, records: Sequence[Record]) -> int | None:
         """The step of the best of these records of a run; None if none is of an evaluation."""

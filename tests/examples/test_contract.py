@@ -36,7 +36,7 @@ from cdlm_lab.data.storyworld.task_sets import (
     read_storyworld_topics,
 )
 from cdlm_lab.examples.cached_corpus import encode_cluster, tokenise_clusters, tokenise_paragraphs
-from cdlm_lab.examples.collate import Collate, batches_by_length, like_lengths_together
+from cdlm_lab.examples.collate import Collate, batches_by_length, batches_by_tokens, like_lengths_together
 from cdlm_lab.examples.cross_document import CrossDocumentExamples
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import (
@@ -529,6 +529,21 @@ def test_batches_hold_every_example_once_and_waste_little():
     ):
         with pytest.raises(ValueError, match=message):
             batches_by_length(*arguments)
+
+
+def test_batches_of_short_examples_are_larger_and_none_has_more_tokens():
+    lengths = [int(one) for one in np.random.default_rng(0).integers(1, 1000, size=503)]
+    batches = batches_by_tokens(lengths, [0] * 503, 8)
+    assert sorted(index for batch in batches for index in batch) == list(range(503))
+    one_by_one = batches_by_length(lengths, [0] * 503, 1)
+    assert [index for batch in batches for index in batch] == [index for (index,) in one_by_one]
+    tokens = [max(lengths[i] for i in batch) * len(batch) for batch in batches]
+    assert max(tokens) <= 8 * max(lengths)
+    assert min(tokens[:-1]) > 7 * max(lengths) / 2
+    assert sum(tokens) < 1.1 * sum(lengths)
+    assert len(batches) < 40 < len(batches_by_length(lengths, [0] * 503, 8))
+    assert batches_by_tokens([], [], 4) == []
+    assert batches_by_tokens([0, 0], [0, 0], 1) == [[0], [1]]
 
 
 def test_the_examples_of_an_update_are_sorted_by_length_and_stay_in_it():

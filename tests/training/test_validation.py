@@ -15,6 +15,7 @@ import torch
 from tiny_run import VOCABULARY, Examples, PlainModel, TinyModel, collate, run, timeless, tiny_model
 from torch import Tensor, nn
 
+from cdlm_lab.progress import Share
 from cdlm_lab.training import validation
 from cdlm_lab.training.validation import LossSums, Selection, Validation
 
@@ -106,8 +107,8 @@ def test_patience(values: tuple[float, ...], patience: int, over: bool):
 def test_of_a_judge_more_is_better():
     scores = (0.5, 0.7, 0.6)
     judged = [{"step": n, "eval_perplexity": 9.0 - n, "eval_judged": v} for n, v in enumerate(scores)]
-    assert Selection(judge=lambda model: 0.0, patience=1).is_over(judged)
-    assert not Selection(judge=lambda model: 0.0, patience=2).is_over(judged)
+    assert Selection(judge=lambda model, share: 0.0, patience=1).is_over(judged)
+    assert not Selection(judge=lambda model, share: 0.0, patience=2).is_over(judged)
     assert not Selection(patience=1).is_over(judged), "the perplexity falls"
 
 
@@ -117,7 +118,8 @@ class Judged:
     def __init__(self, *scores: float) -> None:
         self.scores, self.calls = list(scores), 0
 
-    def __call__(self, model: nn.Module) -> float:
+    def __call__(self, model: nn.Module, share: Share) -> float:
+        assert share.of(range(3)) == range(3)
         assert not model.training
         assert not torch.is_grad_enabled()
         self.calls += 1

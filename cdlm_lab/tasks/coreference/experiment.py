@@ -38,6 +38,7 @@ from cdlm_lab.encoders.model_folder import Adapter
 from cdlm_lab.encoders.precision import Precision, precision_in_words
 from cdlm_lab.examples.collate import Collate, like_lengths_together
 from cdlm_lab.parameters import ParameterError, names_in, parameters_of, settings
+from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.runs import evaluation
 from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
@@ -530,8 +531,9 @@ def dev_judge(prepared: CoreferenceRun) -> Judge | None:
     if prepared.settings.select_by != "conll" or prepared.settings.epochs == 1:
         return None
 
-    def conll_f1(model: PairScorer | OneReadingScorer) -> float:
-        predictions = predict_split(replace(prepared, model=model), "dev", None, name="dev after this epoch")
+    def conll_f1(model: PairScorer | OneReadingScorer, share: Share) -> float:
+        form = {"name": "dev after this epoch", "share": share}
+        predictions = predict_split(replace(prepared, model=model), "dev", None, **form)
         return choose_threshold(prepared, predictions).score
 
     return conll_f1
@@ -559,7 +561,7 @@ def predict(prepared: CoreferenceRun) -> Predictions:
 
 
 def predict_split(
-    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = ""
+    prepared: CoreferenceRun, split: str, folder: Path | None, *, name: str = "", share: Share = ALONE
 ) -> list[GroupPrediction]:
     """The predictions for a split; scores are saved in `folder`."""
     return predict_groups(
@@ -569,6 +571,7 @@ def predict_split(
         file=folder and folder / f"{split}.npy",
         name=name or f"scoring {split}",
         first=first_scores(prepared, split),
+        share=share,
     )
 
 

@@ -15,10 +15,10 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.records import CoreferenceMention, Topic, gold_clusters
 from cdlm_lab.encoders.checkpoint import on_default_device
 from cdlm_lab.encoders.precision import Precision, computing_in
-from cdlm_lab.examples.collate import Collate, batches_by_length
+from cdlm_lab.examples.collate import Collate, batches_by_tokens
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
 from cdlm_lab.parameters import parameters_of
-from cdlm_lab.progress import Progress
+from cdlm_lab.progress import ALONE, Progress, Share
 from cdlm_lab.runs.made import KeptNumbers
 from cdlm_lab.tasks.coreference import clustering
 from cdlm_lab.tasks.coreference import examples as mention_pairs
@@ -66,6 +66,7 @@ def score_pairs(
     batch_size: int,
     precision: Precision = "float32",
     name: str = "scoring",
+    share: Share = ALONE,
 ) -> np.ndarray:
     """Probability that the mentions of each pair corefer; float32 (pairs,), whatever the precision; nan for a
     pair that is in none of the examples.
@@ -73,25 +74,29 @@ def score_pairs(
     Args:
         file: `.npy`; pairs in it are not scored again, and it is saved every 20 seconds. It belongs to one
             model and one list of pairs. None = nothing is saved.
-        batch_size: sequences per batch, of similar lengths; affects only speed and memory.
+        batch_size: of the longest sequences, of shorter ones as many as have as many tokens; affects only
+            speed and memory.
     """
     examples, collate = examples.without_labels(), Collate(pad_token_id=model.config.pad_token_id)
     model.eval()
     with KeptNumbers(file, (examples.pair_count,)) as scores, computing_in(precision, model.device):
         unknown = np.isnan(scores.values)
-        missing = np.array(
-            [n for n in range(len(examples)) if unknown[examples.pairs_of(n)].any()], dtype=int
-        )
-        sizes = [examples.size_of(int(number)) for number in missing]
+        missing = {n for n in range(len(examples)) if unknown[examples.pairs_of(n)].any()}
+        sizes = [examples.size_of(number) for number in range(len(examples) if missing else 0)]
         lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
-        done = len(examples) - len(missing)
+        # Of all, so that after a kill the same sequences are read together.
+        batches = [one for one in batches_by_tokens(lengths, globals_, batch_size) if missing & {*one}]
+        done, own = len(examples) - sum(map(len, batches)), []
         with Progress(total=len(examples), initial=done, desc=name, unit=examples.UNIT) as bar:
-            for numbers in (missing[batch] for batch in batches_by_length(lengths, globals_, batch_size)):
+            for numbers in share.of(batches):
                 batch = collate([examples[number] for number in numbers])
                 pairs = np.concatenate([examples.pairs_of(number) for number in numbers])
-                scores.values[pairs] = probabilities(model, batch)
+                own.append((pairs, probabilities(model, batch)))
+                scores.values[pairs] = own[-1][1]
                 scores.save_when_due()
                 bar.update(len(numbers))
+        for pairs, values in share.gathered(own):
+            scores.values[pairs] = values
     return scores.values
 
 
@@ -107,10 +112,10 @@ def beside(file: Path | None, what: str) -> Path | None:
     return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
 
 
-def scored(prepared: Scorer, examples: Examples, *, file: Path | None, name: str) -> np.ndarray:
-    """Probabilities of all pairs as the settings say."""
+def scored(prepared: Scorer, examples: Examples, **more: Any) -> np.ndarray:
+    """Probabilities of all pairs as the settings say. `more`: file, name and share, as of `score_pairs`."""
     form = {"batch_size": prepared.settings.micro_batch_size, "precision": prepared.settings.precision}
-    return score_pairs(on_default_device(prepared.model), examples, file=file, name=name, **form)
+    return score_pairs(on_default_device(prepared.model), examples, **form, **more)
 
 
 class FirstScores(NamedTuple):
@@ -182,14 +187,16 @@ def predict_groups(
     file: Path | None,
     name: str,
     first: FirstScores | None = None,
+    share: Share = ALONE,
 ) -> list[GroupPrediction]:
     """Score every pair of every group; with `first`, read only those in doubt: others keep their score."""
+    more = {"file": file, "name": name, "share": share}
     if first is None:
-        scores = scored(prepared, examples, file=file, name=name)
+        scores = scored(prepared, examples, **more)
     else:
         scores, some = first.scores.copy(), examples.in_order(np.flatnonzero(first.read))
         if len(some):
-            scores[first.read] = scored(prepared, some, file=file, name=name)
+            scores[first.read] = scored(prepared, some, **more)
     sizes = [len(group.mentions) for group in groups]
     of_groups = np.split(scores, np.cumsum([size * (size - 1) // 2 for size in sizes])[:-1])
     return [

@@ -32,6 +32,7 @@ from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.ranking import mean_average_precision, values_per_group
 from cdlm_lab.parameters import ParameterError, names_in, settings
+from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.identity import Inputs
@@ -226,9 +227,9 @@ class AnswerRun(JointRun):
         again = [f"{split}_{RERANKED}" for split in HELD_OUT] if training.system.is_joint else []
         return *HELD_OUT, NO_QUESTION, *again
 
-    def judged(self, reader: Ranker, examples: JointExamples) -> float:
+    def judged(self, reader: Ranker, examples: JointExamples, share: Share = ALONE) -> float:
         """Mean average precision (MAP) of the model on these examples."""
-        scored = ranking.score_examples(reader, examples, **self.settings.predicting)
+        scored = ranking.score_examples(reader, examples, share=share, **self.settings.predicting)
         return mean_average_precision(scored.groups())
 
     def predict_set(self, loaded: Ranker, name: str, bar: str) -> AnswerPredictions:

@@ -28,6 +28,7 @@ from cdlm_lab.data.storyworld.task_sets import read_storyworld_claims
 from cdlm_lab.encoders.checkpoint import default_device
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.parameters import ParameterError, settings
+from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.items import UNTRAINED, apart, items_of, read_frame
@@ -221,9 +222,9 @@ class VerificationRun(JointRun):
         """All held-out sets."""
         return self.held_out
 
-    def judged(self, reader: Verifier, examples: JointExamples) -> float:
+    def judged(self, reader: Verifier, examples: JointExamples, share: Share = ALONE) -> float:
         """Label accuracy of the model on these examples."""
-        form = {"examples": examples, **self.settings.predicting}
+        form = {"examples": examples, "share": share, **self.settings.predicting}
         return float(predict_verdicts(reader, examples.records, **form).right.mean())
 
     def predict_set(self, loaded: Verifier, name: str, bar: str) -> ClaimPredictions:

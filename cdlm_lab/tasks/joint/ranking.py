@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import CandidateSet
 from cdlm_lab.encoders.precision import Precision
+from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.runs.items import write_frame
 from cdlm_lab.runs.runs import System, outputs_by_length
 from cdlm_lab.tasks.joint import examples as candidates
@@ -140,12 +141,16 @@ def score_answers(
     return AnswerPredictions(sets=sets, scores=scores)
 
 
-def score_examples(ranker: Ranker, examples: JointExamples, **reading: Any) -> AnswerPredictions:
+def score_examples(
+    ranker: Ranker, examples: JointExamples, *, share: Share = ALONE, **reading: Any
+) -> AnswerPredictions:
     """Score the candidates of examples; these must be unshuffled, with each candidate once."""
     scores = [np.full(len(one.candidates), np.nan) for one in examples.records]
-    outputs = outputs_by_length(ranker.model, examples, ranker.collate, unit="group", **reading)
-    for numbers, _, output in outputs:
-        rows = scores_of(output.logits).reshape(len(numbers), -1)  # (examples, k); pairwise models have k = 1
+    reading |= {"unit": "group", "share": share}
+    outputs = outputs_by_length(ranker.model, examples, ranker.collate, **reading)
+    own = [(numbers, scores_of(output.logits)) for numbers, _, output in outputs]
+    for numbers, logits in share.gathered(own):
+        rows = logits.reshape(len(numbers), -1)  # (examples, k); pairwise models have k = 1
         for row, number in zip(rows, numbers, strict=True):
             question, members = examples.owner(number)
             scores[question][members] = row[: len(members)]

@@ -18,6 +18,7 @@ from cdlm_lab.encoders.checkpoint import named_faults
 from cdlm_lab.encoders.model_folder import CONFIG_FILE, MODEL_FOLDER
 from cdlm_lab.examples.tokens import from_tokenizer
 from cdlm_lab.parameters import RUN_FILE, ParameterError, settings
+from cdlm_lab.progress import Share
 from cdlm_lab.runs.report import ASIDE
 from cdlm_lab.runs.runs import EpochSettings, SystemRun, Training
 from cdlm_lab.tasks.joint.examples import EncodedTexts, JointExamples, JointLayout
@@ -69,7 +70,7 @@ class JointRun(SystemRun):
     of_split(name)                    returns questions or claims
     reader(system, seed, trained)     returns a new or the trained model, with its tokenizer
     config(system, seed)              returns the training config
-    judged(reader, examples)          returns the score on dev; higher is better
+    judged(reader, examples, share)   returns the score on dev; higher is better
     """
 
     @classmethod
@@ -100,8 +101,8 @@ class JointRun(SystemRun):
         reader, config = self.reader(*training), self.config(*training)
         dev = reader.examples(self.of_split("dev"))
 
-        def judge(model: nn.Module) -> float:
-            return self.judged(replace(reader, model=model), dev)
+        def judge(model: nn.Module, share: Share) -> float:
+            return self.judged(replace(reader, model=model), dev, share)
 
         return TrainingJob(
             model=reader.model,

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import EvidencedClaim
 from cdlm_lab.encoders.precision import Precision
-from cdlm_lab.progress import Progress
+from cdlm_lab.progress import ALONE, Progress, Share
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.items import write_frame
 from cdlm_lab.runs.made import KeptNumbers
@@ -137,14 +137,17 @@ def predict_verdicts(
     claims: Sequence[EvidencedClaim],
     *,
     examples: JointExamples | None = None,
+    share: Share = ALONE,
     **reading: Any,
 ) -> ClaimPredictions:
     """Label all claims. `examples`: made of these; `reading`: batch size, precision, name beside a bar."""
     examples = examples or verifier.examples(claims)
     probabilities = np.zeros((len(claims), len(verifier.labels)))
-    outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, unit="claim", **reading)
-    for numbers, _, output in outputs:
-        probabilities[numbers] = np.exp(_log_probabilities(output))
+    reading |= {"unit": "claim", "share": share}
+    outputs = runs.outputs_by_length(verifier.model, examples, verifier.collate, **reading)
+    own = [(numbers, np.exp(_log_probabilities(output))) for numbers, _, output in outputs]
+    for numbers, rows in share.gathered(own):
+        probabilities[numbers] = rows
     return ClaimPredictions(claims=claims, labels=verifier.labels, probabilities=probabilities)
 
 

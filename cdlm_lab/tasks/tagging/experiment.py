@@ -35,7 +35,7 @@ from cdlm_lab.encoders.model_folder import Adapter, is_model
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.metrics.counts import TAG, f1_of, precision_and_recall, span_counts, word_counts
 from cdlm_lab.parameters import ParameterError, names_in, settings
-from cdlm_lab.progress import tracked
+from cdlm_lab.progress import Share, tracked
 from cdlm_lab.runs import runs
 from cdlm_lab.runs.evaluation import Evaluation, Measure, Planned
 from cdlm_lab.runs.items import apart, items_of, read_frame
@@ -331,8 +331,8 @@ class TaggingRun(runs.SystemRun):
         some = examples["train"]
         config = self.settings.config(training.system, seed=training.seed, items=len(some))
 
-        def judge(model: nn.Module) -> float:
-            predictions = replace(tagger, model=model).predict(examples["dev"])
+        def judge(model: nn.Module, share: Share) -> float:
+            predictions = replace(tagger, model=model).predict(examples["dev"], share=share)
             counts = span_counts(predictions.gold(), predictions.predicted())
             return float(f1_of(counts.sum(axis=0)))
 

@@ -7,12 +7,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 from weakref import WeakSet
 
 import numpy as np
 import pandas as pd
+import torch
 from pydantic import Field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -24,7 +26,7 @@ from cdlm_lab.encoders.encoder import AttentionDropout, load_encoder
 from cdlm_lab.encoders.model_folder import CONFIG_FILE
 from cdlm_lab.encoders.precision import Precision
 from cdlm_lab.parameters import ParameterError, parameters_of, settings
-from cdlm_lab.progress import Progress
+from cdlm_lab.progress import ALONE, Progress, Share
 from cdlm_lab.runs.items import write_frame
 from cdlm_lab.runs.runs import System, chosen_systems, output_of
 from cdlm_lab.tasks.tagging import model as models
@@ -210,26 +212,29 @@ class Tagger:
             return models.DynamicCollate(self.tokenizer, documents, context=context)
         return models.StaticCollate(self.taggers.encodings, documents, context=context)
 
-    def predict(self, examples: TagExamples, *, name: str | None = None) -> TagPredictions:
+    def predict(
+        self, examples: TagExamples, *, name: str | None = None, share: Share = ALONE
+    ) -> TagPredictions:
         """Tag every sequence with the most probable tag of each word; ties go to the first tag. `name`: text
         beside the progress bar; None = no bar."""
         self.make_ready(examples)
         on_default_device(self.model)
         collate = self.collate_of(examples)
-        tags: list[np.ndarray] = []
-        weights: list[np.ndarray] = []
+        own: list[tuple[int, np.ndarray, np.ndarray | None]] = []  # first row of a batch, tags, weights
         with Progress(total=len(examples), desc=name, unit=" sentences", disable=name is None) as bar:
-            for start in range(0, len(examples), BATCH):
+            for start in share.of(range(0, len(examples), BATCH)):
                 rows = [examples[number] for number in range(start, min(start + BATCH, len(examples)))]
                 output = output_of(self.model, rows, collate)
-                for row, example in enumerate(rows):
-                    words = len(example.words)
-                    best = output.logits[row, :words].float().argmax(-1)
-                    tags.append(best.cpu().numpy().astype(np.int16))
-                    if output.weights is not None:
-                        weights.append(output.weights[row, :words].cpu().numpy().astype(np.float16))
+                counts = torch.tensor([len(one.words) for one in rows])
+                word = torch.arange(output.logits.shape[1]) < counts[:, None]  # False = padding
+                tags = output.logits.float().argmax(-1).cpu()[word].numpy().astype(np.int16)
+                weights = output.weights
+                if weights is not None:
+                    weights = weights.cpu()[word].numpy().astype(np.float16)
+                own.append((start, tags, weights))
                 bar.update(len(rows))
-        every = np.concatenate(weights) if weights else None
+        _, tags, weights = zip(*sorted(share.gathered(own), key=itemgetter(0)), strict=True)
+        every = None if weights[0] is None else np.concatenate(weights)
         return TagPredictions(examples=examples, tags=np.concatenate(tags), weights=every)
 
 

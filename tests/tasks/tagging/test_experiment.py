@@ -15,6 +15,7 @@ from cdlm_lab.data.records import TaggedDocument
 from cdlm_lab.data.tags import spans_of
 from cdlm_lab.metrics.counts import f1_of, span_counts
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.progress import ALONE
 from cdlm_lab.runs import runs
 from cdlm_lab.tasks.tagging import experiment as document_tagging
 from cdlm_lab.tasks.tagging import view
@@ -157,7 +158,7 @@ def test_what_chooses_the_best_epoch(finished: Finished) -> None:
             model.classifier.bias[run.taggers.tags.index(tag)] = 1
         tags = [[[tag] * len(sentence) for sentence in sentences] for sentences in gold]
         expected = float(f1_of(span_counts(gold, tags).sum(axis=0)))
-        assert judge(model) == pytest.approx(expected)
+        assert judge(model, ALONE) == pytest.approx(expected)
         assert bool(expected) is (tag != "O")
 
 
