@@ -37,14 +37,12 @@ $(STAMP): pyproject.toml .make/set_up.py
 	       "or name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }; \
 	$$python .make/set_up.py
 
-run: $(STAMP)  ## run the tour on the embedded corpus: five models, one perplexity table
+run: $(STAMP)  ## run the tour: five models in one table, one answer about real English, a short training
 	@set -e; run="$(RUN)"; \
 	if [ -z "$$run" ]; then run=runs/tour-$$(date +%Y%m%d-%H%M%S); fi; \
 	HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python .make/run_notebook.py notebooks/00_tour.ipynb "$$run" $(ARGS); \
-	echo; cat "$$run/summary.txt"; \
 	echo "all tables and figures: $$run/results.html (open it in a browser); scores: $$run/report.json"; \
-	echo "next: 'make lab', then notebooks/11_attention_analysis.ipynb to see where these models look," \
-	     "03_coreference.ipynb for documents of your own, 12_results.ipynb for all tables"
+	echo "next: make lab"
 
 lab: $(STAMP)  ## open JupyterLab on the notebooks
 	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/jupyter lab --notebook-dir=. \

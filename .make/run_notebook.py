@@ -3,8 +3,9 @@
     python .make/run_notebook.py NOTEBOOK RUN_FOLDER [arguments of papermill]
 
 What papermill and the notebook print goes to RUN_FOLDER.log, the end of which is shown after a failure, and
-the cells with their outputs to RUN_FOLDER.ipynb. On a terminal the line is redrawn every second; elsewhere a
-line follows whenever another quarter of the training is done.
+the cells with their outputs to RUN_FOLDER.ipynb. What the notebook adds to RUN_FOLDER/summary.txt is shown at
+once. On a terminal the line of progress is redrawn every second; elsewhere a line follows whenever another
+quarter of the training is done.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 LOG_LINES = 20  # of the end of the log, shown after a failure
 HISTORY = "training/history.jsonl"  # in the folder of each model: the records of its training
+SUMMARY = "summary.txt"  # in the run folder: results in words, as they come
 
 
 def steps_done(run: Path) -> tuple[int, int]:
@@ -44,10 +46,21 @@ class Line:
         self._run, self._began, self._at_first = run, time.monotonic(), steps_done(run)[0]
         self._training: float | None = None  # when the first step of this call was seen
         self._told = -1
+        self._results, self._before = "", summary_of(run)  # shown, and of an earlier call
         self._redrawn = sys.stdout.isatty()
+
+    def results(self) -> None:
+        """Print what was added to the summary."""
+        found = summary_of(self._run)
+        if found != self._before and found != self._results:
+            shown = found.removeprefix(self._results)
+            self._results, self._before = found, ""
+            self.end()
+            print(f"\nafter {minutes(time.monotonic() - self._began)}:\n\n{shown.strip()}\n", flush=True)
 
     def show(self) -> None:
         """Redraw the line; off a terminal print it if there is something to tell."""
+        self.results()
         done, total = steps_done(self._run)
         if self._training is None and done > self._at_first:
             self._training, self._at_first = time.monotonic(), done
@@ -70,6 +83,13 @@ class Line:
         """Clear the line."""
         if self._redrawn:
             print("\r\033[K", end="", flush=True)
+
+
+def summary_of(run: Path) -> str:
+    """The summary as far as it is written; "" = not yet."""
+    with suppress(OSError):
+        return (run / SUMMARY).read_text(encoding="utf-8")
+    return ""
 
 
 def minutes(seconds: float) -> str:
@@ -108,6 +128,7 @@ def main(notebook: str, folder: str, *more: str) -> int:
                 line.end()
                 print(f"stopped; {again}")
                 return 130
+    line.results()
     line.end()
     if running.returncode == 0 and (run / "report.json").is_file():
         return 0

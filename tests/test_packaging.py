@@ -310,6 +310,7 @@ for step in range(1, 101):
     if step % 20 == 0:
         with (run / "cdlm" / "training" / "history.jsonl").open("a") as file:
             print(json.dumps({"step": step}), file=file)
+        (run / "summary.txt").write_text("".join(f"result {n}\\n" for n in range(step // 40)))
         time.sleep(1.2)
 """
 
@@ -318,8 +319,11 @@ for step in range(1, 101):
 def test_the_tour_shows_how_far_it_is_and_keeps_the_rest_in_its_log(encoding: str, tmp_path: Path):
     ended = run_of_the_tour(tmp_path, TOUR + "(run / 'report.json').touch()", PYTHONIOENCODING=encoding)
     assert (ended.returncode, ended.stderr) == (0, "")
-    first, *lines = ended.stdout.splitlines()
+    first, *lines = filter(None, ended.stdout.splitlines())
     assert first.endswith(f"its log: {tmp_path}/runs/a.log")
+    assert [line for line in lines if line.startswith("result ")] == ["result 0", "result 1"], "each once"
+    assert re.search(r"after \d:\d\d:\n\nresult 0\n", ended.stdout)
+    lines = [line for line in lines if not line.startswith(("result ", "after "))]
     assert 1 <= len(lines) <= 5
     assert re.search(r"^\d:\d\d, training: \d+ of 100 steps$", lines[0])
     if len(lines) > 2:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -77,7 +78,10 @@ KINDS = dict(zip(METRICS, ("all", "cross-document"), strict=True))
 TEXT_FILE, PAGE_FILE = "results.txt", "results.html"  # inside the run folder: the results
 
 
-SHORT_FILE = "summary.txt"  # the first table, and a sentence on each
+SHORT_FILE = "summary.txt"  # what a terminal shows of a tour, as it goes on
+REAL_MODEL = "news/cdlm"
+_HIDDEN = "Three workers died on Sunday in a fire at a paper mill in [MASK], police said."
+_OTHER = "A fire at the Halden paper mill in Norway killed three workers on Sunday."
 
 
 def preview(prepared: PretrainingRun | PerplexityRun | TourRun) -> Shown:
@@ -245,9 +249,43 @@ def comparisons(report: Report) -> ScoreTable:
     return text_table(columns, shown, texts=3, caption="Difference in nats a hidden word; below 0 is better")
 
 
+def first_result(prepared: TourRun, title: str, report: Report) -> str:
+    """A table as text and its result in a sentence, which begin the summary in the run folder."""
+    text = f"{title}\n\n{table_view(report).text()}\n\n{headline(report)}\n"
+    with replaced_file(prepared.folder / SHORT_FILE) as file:
+        file.write(text)
+    return text
+
+
+def real_answer(prepared: TourRun, load: Callable[[str], Any]) -> str:
+    """What a model of real news takes a hidden word for, alone and beside another report, in words; they are
+    added to the summary. `load`: `cdlm_lab.load`."""
+    try:
+        model = load(REAL_MODEL)
+    except ValueError as error:
+        text = f"No answer about real English: {error}"
+    else:
+        lines = []
+        for name, texts in (("alone", [_HIDDEN]), ("beside the other report", [_HIDDEN, _OTHER])):
+            words = model.fill(texts).parts[0].words[:3]
+            found = ", ".join(f"{one.word} {one.probability:.0%}" for one in words)
+            lines.append(f"  {name}: {found}")
+        text = f'Real English, read by {REAL_MODEL}. One report: "{_HIDDEN}"\nAnother: "{_OTHER}"\n'
+        text += "The hidden word, by probability:\n" + "\n".join(lines)
+    _add_to_summary(prepared, text)
+    return text
+
+
+def _add_to_summary(prepared: TourRun, text: str) -> None:
+    file = prepared.folder / SHORT_FILE
+    before = file.read_text(encoding="utf-8") + "\n" if file.is_file() else ""
+    with replaced_file(file) as opened:
+        opened.write(f"{before}{text}\n")
+
+
 def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
-    """Write the reports, given as title -> report, into the run folder as text, as a page with figures, and
-    the first with a sentence on each as a summary; returns these sentences and the paths of the files."""
+    """Write the reports, given as title -> report, into the run folder as text and as a page with figures,
+    and the sentence on the last into the summary; returns all sentences and the paths of the files."""
     folder, heads = prepared.folder, []
     texts, parts = [], []
     for title, made in reports.items():
@@ -258,10 +296,9 @@ def conclude(prepared: TourRun, reports: Mapping[str, Report]) -> str:
         texts.append(f"{title}\n\n{table.text()}\n")
         drawn = figure_html(title, figure)
         parts.append(f"<h2>{escaped(title)}</h2><p>{escaped(head)}</p>{drawn}{table.html()}")
-    sentences = "\n".join(heads)
-    for name, text in ((TEXT_FILE, [*texts, sentences]), (SHORT_FILE, [*texts[:1], sentences])):
-        with replaced_file(folder / name) as file:
-            file.write("\n".join([*text, ""]))
+    with replaced_file(folder / TEXT_FILE) as file:
+        file.write("\n".join([*texts, *heads, ""]))
+    _add_to_summary(prepared, heads[-1] if heads else "No variant was compared.")
     note = f"{folder}; the models of variants in {folder}/VARIANT/model"
     page = still_page("".join(parts), title="The tour", note=note, scripts=figure_scripts())
     write_page(folder / PAGE_FILE, page)

@@ -15,6 +15,7 @@ import torch
 from tagging_runs import saved
 from transformers import AutoTokenizer, LongformerForMaskedLM
 
+import cdlm_lab
 from cdlm_lab.encoders.encoder import TinySizes, load_language_model
 from cdlm_lab.encoders.model_folder import FOLDER, MODEL_FOLDER
 from cdlm_lab.encoders.variants import VARIANTS
@@ -167,6 +168,10 @@ def test_five_models_and_none_trained_twice(
 
 def check_conclusion(prepared: tour.TourRun, shipped: Report, live: Report) -> None:
     """What the tour says and writes at its end."""
+    assert view.first_result(prepared, "Shipped", shipped).startswith("Shipped\n\n")
+    answer = view.real_answer(prepared, cdlm_lab.load)
+    assert re.search(r"^  beside the other report: norway [5-9]\d%, ", answer, re.MULTILINE)
+    assert "norway" not in answer[answer.index("  alone: ") : answer.index("  beside ")]
     where = view.conclude(prepared, {"Shipped": shipped, "Trained <here>": live})
     files = ("results.txt", "results.html", "summary.txt")
     text, page, summary = ((prepared.folder / name).read_text() for name in files)
@@ -179,9 +184,10 @@ def check_conclusion(prepared: tour.TourRun, shipped: Report, live: Report) -> N
         for title, one in (("Shipped", shipped), ("Trained <here>", live))
     ]
     assert where.splitlines()[:2] == sentences
-    assert summary.splitlines()[-2:] == sentences
+    assert summary.splitlines()[-1] == sentences[1]
     assert summary.startswith(f"Shipped\n\n{view.table_view(shipped).text()}\n")
-    assert len(summary.splitlines()) <= 14, "a screen, beside the lines of progress"
+    assert f"\n{answer}\n" in summary
+    assert len(summary.splitlines()) <= 22, "a screen, beside the lines of progress"
     assert text.index(view.table_view(shipped).text()) < text.index("Trained <here>")
     assert page.count("<div data-figure=") == 2
     assert "Trained <here>" not in page
