@@ -128,7 +128,8 @@ def test_found_mentions_are_marked_to_be_looked_over(coreference: CoreferenceMod
 def test_a_model_of_real_texts_opens_on_three_articles(
     coreference: CoreferenceModel, capsys, monkeypatch
 ) -> None:
-    real = replace(coreference, corpus="ecb", open_finder=lambda name: finder("struck", "earthquake", "disaster"))
+    events = finder("struck", "earthquake", "disaster")
+    real = replace(coreference, corpus="ecb", open_finder=lambda name: events)
     documents = real.example["documents"]
     assert len(documents) == 3
     assert all(80 <= len(text.split()) <= 200 and "<m>" not in text for text in documents.values())
