@@ -73,6 +73,7 @@ class Settings(Checkpoints):
     attention: str = "auto"
     precision: Precision = "float32"
     reset_globals: bool = True
+    cut_stories: int = Field(default=20, ge=0)
     seed: int = 0
 
 

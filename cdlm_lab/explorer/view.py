@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import plotly.graph_objects as go
 from IPython.display import HTML
 
 from cdlm_lab.encoders.variants import variant_name
+from cdlm_lab.explorer.cuts import CutScores
 from cdlm_lab.explorer.rank_figures import (
     COREFERRING,
     OTHERS,
@@ -106,6 +108,30 @@ def gap_view(report: Report) -> ScoreTable:
         columns += ["above Longformer, events", "above Longformer, entities"]
         gaps[BASE] += [""] * (len(columns) - len(gaps[BASE]))
     return text_table(columns, gaps.values())
+
+
+def cut_view(scores: CutScores) -> ScoreTable:
+    """What attention between documents is worth: each condition's scores with 95% intervals, and below them
+    how far it is from the whole model."""
+    names = {
+        "cross_document_perplexity": "perplexity of words that only another document has",
+        "perplexity": "perplexity of all hidden words",
+        "coreference": "event pairs right, %",
+        "matching": "document pairs right, %",
+    }
+    shown = {name: label for name, label in names.items() if any(row.metric == name for row in scores.rows)}
+    differences = {(row["a"], row["measure"]): row for row in scores.comparisons}
+    cells: dict[str, dict[str, Cell]] = {}
+    for row in scores.rows:
+        by, logs = (100, False) if row.metric in ("coreference", "matching") else (1, True)
+        text = f"{by * row.value:.3g} [{by * row.low:.3g}, {by * row.high:.3g}]"
+        below = ""
+        if other := differences.get((row.system, row.metric)):
+            change, p = other["difference"], f"p {p_text(other['p_holm'])}"
+            below = f"x {math.exp(change):.3g}, {p}" if logs else f"{by * change:+.3g}, {p}"
+        cells.setdefault(row.system, {})[row.metric] = Cell(text=text, below=below)
+    rows = [[name, *(of.get(metric, Cell(text="")) for metric in shown)] for name, of in cells.items()]
+    return text_table(["CDLM reads", *shown.values()], rows)
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:

@@ -112,7 +112,7 @@ SMALL: dict[str, Small] = {
         after=("08_paragraph_pretraining", "mspp"),
     ),
     "11_attention_analysis": Small(
-        {"local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": "", "stories": 6, "pairs": 12},
+        {"local_cdlm": "", "rand_cdlm": "", "prefix_cdlm": "", "stories": 6, "pairs": 12, "cut_stories": 3},
         # shipped checkpoints; with 100 pairs CDLM has 78 for events that corefer and 54 for others
         {"cdlm/positive/event": (65, 100), "cdlm/negative/event": (25, 80)}
         | {"cdlm/positive/entity chance": (45, 70)},

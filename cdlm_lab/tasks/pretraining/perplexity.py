@@ -164,7 +164,7 @@ class PerplexityRun(LossesRun, VariantsRun):
         """Each variant, its model, its examples, and the tokenised split."""
         given = self.settings
         form = parameters_of(given, "split", "window") | {"cache": self.cache}
-        return _models_and_examples(given.checkpoints, given.clusters_read, **form)
+        return models_and_examples(given.checkpoints, given.clusters_read, **form)
 
 
 def prepare(settings: Settings, *, cache: str | Path = CACHE_FOLDER) -> PerplexityRun:
@@ -273,7 +273,7 @@ def measure(
     one split. `kept`: a folder in which they are saved; losses already in it are not measured again. Raises
     ValueError if vocabularies differ."""
     losses: dict[str, ClusterLosses] = {}
-    read = _models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
+    read = models_and_examples(checkpoints, corpus, split=split, window=window, cache=cache)
     for name, model, examples, tokenised in read:
         if not losses:
             print_passed_over(corpus.corpus, tokenised.passed_over)
@@ -287,7 +287,7 @@ def measure(
     return losses, tokenised
 
 
-def _models_and_examples(
+def models_and_examples(
     checkpoints: Mapping[str, str | Path],
     corpus: CorpusSettings,
     *,
