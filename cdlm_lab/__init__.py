@@ -24,7 +24,7 @@ _FROM = {
     "load": "cdlm_lab.apply.loading",
     "mine": "cdlm_lab.mining.mine",
     "push_to_hub": "cdlm_lab.apply.hub",
-    "replace_self_attention": "cdlm_lab.attention.layer",
+    "replace_self_attention": "cdlm_lab.encoders.packed",
 }
 __all__ = ["ask_box", "explore", "find_mentions", "load", "mine", "push_to_hub", "replace_self_attention"]
 

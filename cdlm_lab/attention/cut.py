@@ -111,6 +111,11 @@ def documents_of(input_ids: Tensor, separators: tuple[int, int]) -> Tensor:
     return torch.where(inside, number, -1 - number)
 
 
+def is_cut(layer: nn.Module) -> bool:
+    """True if attention of this layer is cut in the current thread."""
+    return layer in (_CUTS.get() or {})
+
+
 def cut_plan(layer: nn.Module, plan: Plan) -> Plan:
     """The plan with what is cut of this layer in the current thread; it is made once and kept in the plan."""
     reading = (_CUTS.get() or {}).get(layer)

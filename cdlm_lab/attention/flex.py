@@ -2,8 +2,9 @@
 without visible pairs.
 
 All rows are concatenated in the compact order (see plan.py), so one call serves a ragged batch. A block table
-says which 128 x 128 tiles contain any visible pair: a row's globals fill the first tiles of its keys, its
-windows lie on the diagonal. The table is made from the plan's intervals; no length x length mask is built.
+says which 128 x 128 tiles contain any visible pair, and which nothing else, so that no pair is asked about: a
+row's globals fill the first tiles of its keys, its windows lie on the diagonal. The table is made from the
+plan's intervals; no length x length mask is built.
 Global queries attend to their whole row without a mask, which PyTorch's own fused attention does.
 
 FlexAttention has no backward on the CPU: there it only serves as a check of the table (forward, uncompiled).
@@ -65,14 +66,12 @@ def _compiled(backend: str | Callable) -> Callable[..., Tensor]:
 @torch.no_grad()
 def make_block_mask(plan: Plan) -> BlockMask | None:
     """The tiles and pairs that the local queries of a batch attend to; None without local tokens."""
-    if len(plan.local_order) == 0:
+    if len(plan.local_places) == 0:
         return None
     device, seq = plan.order.device, plan.shape[1]
     query_row, query_position = plan.local_order // seq, plan.local_order % seq
     key_row, key_position = plan.order // seq, plan.order % seq
-    key_is_global = torch.zeros(len(plan.order), dtype=torch.bool, device=device)
-    for row in plan.rows:
-        key_is_global[row.globals_] = True
+    key_is_global = torch.zeros_like(plan.order, dtype=torch.bool).index_fill_(0, plan.global_places, True)
     half = plan.window // 2
 
     def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -82,25 +81,50 @@ def make_block_mask(plan: Plan) -> BlockMask | None:
             return sees
         return sees & ~plan.cut[query_row[query], query_position[query], key_position[key]]
 
-    tiles = visible_tiles(plan)
-    count = tiles.sum(dim=1, dtype=torch.int32)
-    # the columns of visible tiles first, in order; the rest is never read
-    columns = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True).to(torch.int32)
+    whole = whole_tiles(plan)
+    of_part, of_whole = (_listed(tiles, device) for tiles in (visible_tiles(plan) & ~whole, whole))
     return BlockMask.from_kv_blocks(
-        count[None, None].to(device),
-        columns[None, None].to(device),
+        *of_part,
+        *of_whole,
         BLOCK_SIZE=TILE,
         mask_mod=sees,
-        seq_lengths=(len(plan.local_order), len(plan.order)),
+        seq_lengths=(len(plan.local_places), len(plan.order)),
     )
+
+
+def _listed(tiles: Tensor, device: torch.device) -> list[Tensor]:
+    """The number of tiles of each row of a table, (1, 1, query tile), and their columns, (1, 1, query tile,
+    key tile), in order; the rest is never read."""
+    columns = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+    lists = (tiles.sum(dim=1), columns)
+    return [of.to(torch.int32)[None, None].to(device, non_blocking=True) for of in lists]
 
 
 def visible_tiles(plan: Plan) -> Tensor:
     """(query tile, key tile) bool on the CPU: True where any local query attends to any key."""
-    tiles = np.zeros((-(-len(plan.local_order) // TILE), -(-len(plan.order) // TILE)), dtype=bool)
+    tiles = _no_tiles(plan)
     for row in plan.rows:
         for run in row.runs:
             first, last = run.queries.start // TILE, (run.queries.stop - 1) // TILE
             for keys in run.keys:
                 tiles[first : last + 1, keys.start // TILE : (keys.stop - 1) // TILE + 1] = True
     return torch.from_numpy(tiles)
+
+
+def whole_tiles(plan: Plan) -> Tensor:
+    """(query tile, key tile) bool on the CPU: True where every local query attends to every key."""
+    tiles = _no_tiles(plan)
+    for row in plan.rows if plan.cut is None else ():  # a tile of two rows is not whole
+        globals_, end = row.globals_, row.local_start + row.n_local
+        for number in range(-(-row.local_start // TILE), end // TILE):
+            first, last = plan.reach[number * TILE : (number + 1) * TILE].T
+            seen = [(globals_.start, globals_.stop), (first.max(), last.min())]
+            if first.max() == globals_.stop:  # globals stand directly before locals
+                seen = [(globals_.start, last.min())]
+            for start, stop in seen:
+                tiles[number, -(-start // TILE) : stop // TILE] = True
+    return torch.from_numpy(tiles)
+
+
+def _no_tiles(plan: Plan) -> np.ndarray:
+    return np.zeros((-(-len(plan.local_places) // TILE), -(-len(plan.order) // TILE)), dtype=bool)

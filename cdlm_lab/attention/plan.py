@@ -1,4 +1,5 @@
-"""The compact order of a batch's tokens, computed once per batch and shared by all layers.
+"""The compact order of a batch's tokens, computed once per batch, best where the batch is made, and shared by
+all layers.
 
 Each row of a batch is written as [its global tokens, its local tokens in text order], without padding, and
 rows are concatenated. In this order the keys of a local query are two slices: the row's globals, and one
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,21 +53,21 @@ class Run:
     queries: slice  # of the local (or the global) tokens of the batch
     keys: tuple[slice, ...]  # of the packed order; none is empty
     # Text positions of the queries and of the local keys, and how far a query attends; None = all to all.
-    near: tuple[Tensor, Tensor, int] | None = None
+    near: tuple[np.ndarray, np.ndarray, int] | None = None
     cut: Tensor | None = None  # (query, key) bool, True = does not attend; None = nothing is cut
 
     @property
     def bias(self) -> Tensor | None:
-        """(query, key) float32, 0 = attends, -inf = does not; None = all attend to all. Made when it is read:
-        FlexAttention needs none."""
+        """(query, key) float32, 0 = attends, -inf = does not; None = all attend to all. Made when it is read,
+        on the CPU or where the cut is: FlexAttention needs none."""
         if self.is_full:
             return None
-        device = (self.near[0] if self.cut is None else self.cut).device
-        bias = torch.zeros(self.query_count, self.key_count, device=device)  # all see every global
+        bias = torch.zeros(self.query_count, self.key_count)  # all see every global
         if self.near is not None:
             queries, keys, side = self.near
-            bias[:, -len(keys) :].masked_fill_((queries[:, None] - keys).abs() > side, float("-inf"))
-        return bias if self.cut is None else bias.masked_fill_(self.cut, float("-inf"))
+            far = torch.from_numpy(np.abs(queries[:, None] - keys) > side)
+            bias[:, -len(keys) :].masked_fill_(far, float("-inf"))
+        return bias if self.cut is None else bias.to(self.cut.device).masked_fill_(self.cut, float("-inf"))
 
     @property
     def is_full(self) -> bool:
@@ -129,19 +131,68 @@ class Tile:
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """Runs of queries with their keys, by their places, all filled up to one size: one product on a GPU."""
+
+    queries: Tensor  # (run, query) long, of the local (or the global) tokens of the batch
+    keys: Tensor  # (run, key) long, of the packed order
+    visible: Tensor | None  # (run, 1, query, key) bool, True = attends; None = all attend to all
+    real: Tensor | None  # (n,) long, the places in (run * query,) of what is no filling; None = all
+
+
+@dataclass(frozen=True)
 class Plan:
     """The compact order of a batch of `shape` (batch, seq)."""
 
     shape: tuple[int, int]
     window: int
     order: Tensor  # (n_tokens,) flat indices into batch * seq, in packed order
-    local_order: Tensor  # the same of the local tokens alone, row after row
-    global_order: Tensor  # and of the global ones
+    local_places: Tensor  # (n_local,) places in the packed order of the local tokens, row after row
+    global_places: Tensor  # the same of the global ones
     rows: tuple[Row, ...]
+    # (n_local, 2): a local query's first local key in the packed order, and one past its last
+    reach: np.ndarray
     cut: Tensor | None = None  # (batch, query, key) bool, True = does not attend; None = nothing is cut
     whole: tuple[Plan, tuple[int, ...]] | None = None  # if some heads alone are cut: the order of the others
     # what a backend has made of the plan and reads again in the next layer, by name
     kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def local_order(self) -> Tensor:
+        """(n_local,) flat indices into batch * seq of the local tokens, row after row."""
+        return self.order[self.local_places]
+
+    @cached_property
+    def global_order(self) -> Tensor:
+        """(n_global,) flat indices into batch * seq of the global tokens, row after row."""
+        return self.order[self.global_places]
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Plan:
+        """The same plan for tokens on `device`, as loaders of batches move what they load."""
+        if self.order.device == torch.device(device):
+            return self
+        names = ("order", "local_places", "global_places")
+        moved = {name: getattr(self, name).to(device, non_blocking=non_blocking) for name in names}
+        return replace(self, **moved, kept={})
+
+    def pack(self, values: Tensor, *, multiple: int = 1) -> Tensor:
+        """Values (batch, seq, ...) of each token as (1, tokens, ...) in packed order. The first token fills
+        up the number of tokens to a `multiple`."""
+        flat = values.flatten(0, 1)
+        missing = -len(self.order) % multiple
+        if not missing and not len(self.global_places) and len(self.order) == len(flat):
+            return flat[None]  # the packed order is that of the batch
+        order = torch.cat([self.order, self.order[:1].expand(missing)]) if missing else self.order
+        return flat.index_select(0, order)[None]
+
+    def unpack(self, packed: Tensor) -> Tensor:
+        """The inverse of `pack`: (1, tokens, ...) as (batch, seq, ...), 0 at padding."""
+        batch, seq = self.shape
+        tokens = packed[0, : len(self.order)]
+        if len(tokens) < batch * seq or len(self.global_places):
+            empty = tokens.new_zeros(batch * seq, *tokens.shape[1:])
+            tokens = empty.index_copy(0, self.order, tokens)
+        return tokens.unflatten(0, (batch, seq))
 
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:
@@ -157,6 +208,18 @@ class Plan:
     def global_tiles_with_dropout(self) -> tuple[Tile, ...]:
         """The same in smaller tiles, for dropout on the CPU."""
         return _tiles(_global_runs(self.rows, GLOBAL_QUERIES_WITH_DROPOUT), device=self.order.device)
+
+    @cached_property
+    def gathered_locals(self) -> tuple[Gathered, ...]:
+        """The local queries with their windows and the globals of their row, for other devices than a CPU."""
+        runs = [run for row in self.rows for run in row.runs]
+        return tuple(_gathered(group, self.order.device) for group in _alike(runs, waste=TILE_WASTE))
+
+    @cached_property
+    def gathered_globals(self) -> tuple[Gathered, ...]:
+        """The global queries with their whole row; rows of other sizes apart, so that no mask is needed."""
+        runs = list(_global_runs(self.rows, max((row.n_global for row in self.rows), default=0)))
+        return tuple(_gathered(group, self.order.device) for group in _alike(runs, waste=1.0))
 
     @property
     def masks(self) -> tuple[Tensor, Tensor]:
@@ -212,40 +275,40 @@ def make_plan(*, attention_mask: Tensor, global_mask: Tensor, window: int) -> Pl
     """
     check_masks(attention_mask, global_mask)
     check_window(window)
-    (batch, seq), device = attention_mask.shape, attention_mask.device
-    # Loops over rows and runs need plain integers: one copy to the CPU here saves one per layer and run.
-    present = attention_mask.cpu()
-    is_global = global_mask.cpu() & present
-    rows, global_orders, local_orders = [], [], []
-    global_start = local_start = 0
-    for index in range(batch):
-        of_globals = is_global[index].nonzero().flatten()
-        of_locals = (present[index] & ~is_global[index]).nonzero().flatten()
-        start = global_start + local_start
-        globals_ = slice(start, start + len(of_globals))
+    present = attention_mask.cpu().numpy()
+    is_global = global_mask.cpu().numpy() & present
+    rows, orders, places, reach = [], [], ([], []), []
+    starts = [0, 0]  # number of global and of local tokens before the row
+    for index, (tokens, globals_) in enumerate(zip(present, is_global, strict=True)):
+        of_globals, of_locals = np.flatnonzero(globals_), np.flatnonzero(tokens & ~globals_)
+        start, middle = sum(starts), sum(starts) + len(of_globals)
+        near = _near(of_locals, window // 2)
+        reach.append(middle + near)
         rows.append(
             Row(
                 start=start,
                 n_global=len(of_globals),
                 n_local=len(of_locals),
-                local_start=local_start,
-                global_start=global_start,
-                runs=_local_runs(of_locals, local_start, globals_, window=window, device=device),
+                local_start=starts[1],
+                global_start=starts[0],
+                runs=_local_runs(of_locals, near, starts[1], slice(start, middle), window=window),
             )
         )
-        global_start += len(of_globals)
-        local_start += len(of_locals)
-        global_orders.append(of_globals + index * seq)
-        local_orders.append(of_locals + index * seq)
-    order = [of for both in zip(global_orders, local_orders, strict=True) for of in both]
-    return Plan(
-        shape=(batch, seq),
+        orders += [of_globals + index * len(tokens), of_locals + index * len(tokens)]
+        places[0].append(np.arange(start, middle))
+        places[1].append(np.arange(middle, middle + len(of_locals)))
+        starts = [starts[0] + len(of_globals), starts[1] + len(of_locals)]
+    order, global_places, local_places = (torch.from_numpy(np.concatenate(of)) for of in (orders, *places))
+    plan = Plan(
+        shape=tuple(attention_mask.shape),
         window=window,
-        order=torch.cat(order).to(device),
-        local_order=torch.cat(local_orders).to(device),
-        global_order=torch.cat(global_orders).to(device),
+        order=order,
+        local_places=local_places,
+        global_places=global_places,
         rows=tuple(rows),
+        reach=np.concatenate(reach),
     )
+    return plan.to(attention_mask.device)
 
 
 def check_window(window: int) -> None:
@@ -270,30 +333,35 @@ def check_masks(attention_mask: Tensor, global_mask: Tensor) -> None:
 
 
 def _local_runs(
-    positions: Tensor, first_query: int, globals_: slice, *, window: int, device: torch.device
+    positions: np.ndarray, near: np.ndarray, first_query: int, globals_: slice, *, window: int
 ) -> tuple[Run, ...]:
     """Split the local tokens of a row, at text `positions`, into runs of window // 2 queries, at least 32 and
-    at most 128; where all attend to all, into equal runs of at most 256. `first_query`: index of the first
-    one among the local tokens of the batch; `globals_`: the row's global tokens in the packed order, directly
-    before its local tokens."""
-    side, size, made, places = window // 2, min(128, max(32, window // 2)), [], positions.to(device)
+    at most 128; where all attend to all, into equal runs of at most 256. `near`: what `_near` gives for
+    them; `first_query`: index of the first one among the local tokens of the batch; `globals_`: the row's
+    global tokens in the packed order, directly before its local tokens."""
+    side, size, made = window // 2, min(128, max(32, window // 2)), []
     if len(positions) and positions[-1] - positions[0] <= side:
         size = math.ceil(len(positions) / math.ceil(len(positions) / 256))
-    lower = torch.searchsorted(positions, positions - side).tolist()
-    upper = torch.searchsorted(positions, positions + side, right=True).tolist()
     for start in range(0, len(positions), size):
         end = min(start + size, len(positions))
-        first, last = lower[start], upper[end - 1]
+        first, last = int(near[start, 0]), int(near[end - 1, 1])
         furthest = max(positions[end - 1] - positions[first], positions[last - 1] - positions[start])
         keys = slice(globals_.stop + first, globals_.stop + last)
         made.append(
             Run(
                 queries=slice(first_query + start, first_query + end),
                 keys=(globals_, keys) if _length(globals_) else (keys,),
-                near=(places[start:end], places[first:last], side) if furthest > side else None,
+                near=(positions[start:end], positions[first:last], side) if furthest > side else None,
             )
         )
     return tuple(made)
+
+
+def _near(positions: np.ndarray, side: int) -> np.ndarray:
+    """(tokens, 2): the first of the tokens at text `positions` that is at most `side` away from each, and one
+    past the last."""
+    first = np.searchsorted(positions, positions - side)
+    return np.stack([first, np.searchsorted(positions, positions + side, side="right")], axis=1)
 
 
 def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
@@ -319,6 +387,50 @@ def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
             together.append([run])
     together.sort(key=lambda runs: runs[0].queries.start)  # neighbours share keys in the cache
     return tuple(_tile(runs, device=device) for runs in together)
+
+
+def _alike(runs: list[Run], *, waste: float) -> list[list[Run]]:
+    """Runs of similar size together: filled up, a group has at most `waste` times their scores."""
+    groups: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: (run.key_count, run.query_count)):
+        group = [*groups[-1], run] if groups else [run]
+        if groups and _filled_scores(group) <= waste * sum(one.query_count * one.key_count for one in group):
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return groups
+
+
+def _filled_scores(runs: list[Run]) -> int:
+    return len(runs) * max(run.query_count for run in runs) * max(run.key_count for run in runs)
+
+
+def _gathered(runs: list[Run], device: torch.device) -> Gathered:
+    most = max(run.query_count for run in runs), max(run.key_count for run in runs)
+    queries, keys = (np.zeros((len(runs), size), dtype=np.int64) for size in most)
+    visible = np.zeros((len(runs), *most), dtype=bool)
+    is_query = np.zeros_like(queries, dtype=bool)
+    for number, run in enumerate(runs):
+        queries[number, : run.query_count] = np.arange(run.queries.start, run.queries.stop)
+        keys[number, : run.key_count] = np.concatenate([np.arange(of.start, of.stop) for of in run.keys])
+        is_query[number, : run.query_count] = True
+        visible[number, :, : run.key_count] = True
+        if run.near is not None:
+            positions, near, side = run.near
+            far = np.abs(positions[:, None] - near) > side
+            visible[number, : run.query_count, run.key_count - len(near) : run.key_count] = ~far
+        if run.cut is not None:
+            visible[number, : run.query_count, : run.key_count] &= ~run.cut.cpu().numpy()
+
+    def there(values: np.ndarray) -> Tensor:
+        return torch.from_numpy(values).to(device, non_blocking=True)
+
+    return Gathered(
+        queries=there(queries),
+        keys=there(keys),
+        visible=None if visible.all() else there(visible[:, None]),
+        real=None if is_query.all() else there(np.flatnonzero(is_query)),
+    )
 
 
 def _sides(*runs: Run) -> tuple[int, ...]:
@@ -351,12 +463,12 @@ def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
 def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
     if all(run.is_full and run.key_count == most_keys for run in runs):
         return None
-    bias = torch.zeros(len(runs), most_queries, most_keys, device=device)
+    bias = torch.zeros(len(runs), most_queries, most_keys)
     for of_run, run in zip(bias, runs, strict=True):
         if not run.is_full:
             of_run[: run.query_count, : run.key_count] = run.bias
         of_run[:, run.key_count :] = float("-inf")
-    return bias
+    return bias.to(device)
 
 
 def _length(tokens: slice) -> int:

@@ -10,7 +10,9 @@ Which code computes a tile, by measured speed:
 - float32 on the CPU without dropout: PyTorch's fused kernel (10 ns for a score and its gradient against 14,
   heads of 64 dimensions, one core with AVX512);
 - otherwise on the CPU: matrix products over all heads at once (in bfloat16 5 ns against 13);
-- on other devices: PyTorch's `scaled_dot_product_attention`, which on CUDA is fused, with dropout too.
+- on other devices: PyTorch's `scaled_dot_product_attention`, which on CUDA is fused, with dropout too, one
+  call for all runs of similar size, whose queries and keys are gathered, and again in the backward. (Slices
+  of single tiles, each with a gradient of the size of the batch, would cost its square.)
 
 On the CPU random bits at each weight's place decide whether it is kept. Forward and backward draw the same
 bits from one seed, which comes from PyTorch's global generator; nothing is stored.
@@ -30,14 +32,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import scaled_dot_product_attention
 
-from cdlm_lab.attention.plan import SIDE, Piece, Plan, Projections, Tile
+from cdlm_lab.attention.plan import SIDE, Gathered, Piece, Plan, Projections, Tile
 
 BITS = 15  # of a random draw: dropout is rounded to a multiple of 2**-15
 AS_INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -54,22 +58,35 @@ def attend_from_locals(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
 ) -> Tensor:
     """Attend from local queries to their windows and the globals of their row: (n_local, head, dim)."""
+    if query.device.type != "cpu":
+        return by_gathering(query, key, value, plan.gathered_locals, dropout)
     return _attend(query, key, value, plan.local_tiles, dropout)
+
+
+def by_gathering(
+    query: Tensor, key: Tensor, value: Tensor, groups: Sequence[Gathered], dropout: float
+) -> Tensor:
+    """The outputs of all queries of some groups, (n_queries, head, dim), a product a group."""
+    if not groups:
+        return query
+    seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
+    output: Tensor = _OfGroups.apply(query, key, value, groups, dropout, seed)
+    return output
 
 
 def attend_from_globals(
     query: Tensor, key: Tensor, value: Tensor, *, plan: Plan, dropout: float = 0.0
 ) -> Tensor:
     """Attend from global queries to every token of their row: (n_global, head, dim)."""
-    tiles = plan.global_tiles_with_dropout if dropout and query.device.type == "cpu" else plan.global_tiles
+    if query.device.type != "cpu":
+        return by_gathering(query, key, value, plan.gathered_globals, dropout)
+    tiles = plan.global_tiles_with_dropout if dropout else plan.global_tiles
     return _attend(query, key, value, tiles, dropout)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
     if not tiles:
         return query
-    if query.device.type != "cpu":
-        return _by_sdpa(query, key, value, tiles, dropout)
     output: Tensor
     if dropout or query.dtype in (torch.bfloat16, torch.float16):
         seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
@@ -79,20 +96,78 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dr
     return output
 
 
-def _by_sdpa(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
-    query, key, value = (of.transpose(0, 1) for of in (query, key, value))
-    outputs: list[tuple[slice, Tensor]] = []
-    for tile in tiles:
-        of_tile = scaled_dot_product_attention(
-            _of(query, tile.queries, tile),
-            _of(key, tile.keys, tile),
-            _of(value, tile.keys, tile),
-            attn_mask=_bias(tile, query.dtype),
-            dropout_p=dropout,
-        )
-        outputs += _parts(of_tile, tile.queries)
-    outputs.sort(key=lambda part: part[0].start)
-    return torch.cat([part for _, part in outputs], dim=1).transpose(0, 1)
+class _OfGroups(torch.autograd.Function):
+    """What `by_gathering` returns. The backward computes every group again, with the same random weights, and
+    adds its gradients to those of keys and values in float32 at least."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        groups: Sequence[Gathered],
+        dropout: float,
+        seed: int,
+    ) -> Tensor:
+        output = torch.empty_like(query)
+        with _drawing_from(seed, query.device, dropout):
+            for group in groups:
+                of_group = _of_group(*_gathered(query, key, value, group), group, dropout)
+                output.index_copy_(0, _real(group.queries, group), _real(of_group, group))
+        ctx.save_for_backward(query, key, value)
+        ctx.groups, ctx.dropout, ctx.seed = groups, dropout, seed
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        sums = torch.promote_types(inputs[0].dtype, torch.float32)
+        gradients = [torch.zeros_like(of, dtype=sums) for of in inputs]
+        with _drawing_from(ctx.seed, grad_output.device, ctx.dropout), torch.enable_grad():
+            for group in ctx.groups:
+                gathered = [part.requires_grad_() for part in _gathered(*inputs, group)]
+                of_group = _real(_of_group(*gathered, group, ctx.dropout), group)
+                wanted = grad_output.index_select(0, _real(group.queries, group))
+                places = (group.queries, group.keys, group.keys)
+                parts = torch.autograd.grad(of_group, gathered, wanted)
+                for gradient, place, part in zip(gradients, places, parts, strict=True):
+                    gradient.index_add_(0, place.flatten(), part.flatten(0, 1).to(sums))
+        cast = (gradient.to(of.dtype) for gradient, of in zip(gradients, inputs, strict=True))
+        return *cast, None, None, None
+
+
+def _gathered(query: Tensor, key: Tensor, value: Tensor, group: Gathered) -> list[Tensor]:
+    """The queries, keys and values of a group, (run, token, head, dim)."""
+    places = (group.queries, group.keys, group.keys)
+    each = zip((query, key, value), places, strict=True)
+    return [of.index_select(0, place.flatten()).unflatten(0, place.shape) for of, place in each]
+
+
+def _of_group(query: Tensor, key: Tensor, value: Tensor, group: Gathered, dropout: float) -> Tensor:
+    """The outputs of a group's queries, (run, query, head, dim)."""
+    heads_first = (of.transpose(1, 2) for of in (query, key, value))
+    attended = scaled_dot_product_attention(*heads_first, attn_mask=group.visible, dropout_p=dropout)
+    return attended.transpose(1, 2)
+
+
+def _real(of_group: Tensor, group: Gathered) -> Tensor:
+    """Of (run, query, ...) those of the queries that are no filling, (n, ...)."""
+    flat = of_group.flatten(0, 1)
+    return flat if group.real is None else flat.index_select(0, group.real)
+
+
+@contextmanager
+def _drawing_from(seed: int, device: torch.device, dropout: float) -> Iterator[None]:
+    """Let the random numbers of a device start from a seed inside the block, if there are any."""
+    if not dropout:
+        yield
+        return
+    devices = [] if device.type == "cpu" else [device]
+    with torch.random.fork_rng(devices=devices, device_type=device.type if devices else "cuda"):
+        (torch.get_device_module(device) if devices else torch.default_generator).manual_seed(seed)
+        yield
 
 
 class _Fused(torch.autograd.Function):

@@ -191,7 +191,7 @@ def _global_scores(packed: Projections, row: Row) -> Iterator[Tensor]:
 def _run_scores(packed: Projections, run: Run) -> Tensor:
     """Scores of a run of local queries: (head, query, key)."""
     scores = _scores(packed.query[run.queries], torch.cat([packed.key[keys] for keys in run.keys]))
-    return scores if (bias := run.bias) is None else scores + bias
+    return scores if (bias := run.bias) is None else scores + bias.to(scores.device)
 
 
 @torch.no_grad()

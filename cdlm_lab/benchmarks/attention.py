@@ -20,7 +20,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from cdlm_lab.attention.layer import LocalGlobalSelfAttention, replace_self_attention
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention, with_our_attention
 from cdlm_lab.attention.plan import Plan, make_plan
 from cdlm_lab.benchmarks import timing
 
@@ -69,17 +69,19 @@ def layers(*, device: torch.device, dtype: torch.dtype) -> dict[str, nn.Module]:
         attention_probs_dropout_prob=0.0,
     )
     torch.manual_seed(0)
-    holder = nn.ModuleDict({"self": LongformerSelfAttention(config, 0)}).to(device, dtype)
-    return {"huggingface": holder["self"], "ours": replace_self_attention(copy.deepcopy(holder))["self"]}
+    theirs = LongformerSelfAttention(config, 0).to(device, dtype)
+    return {"huggingface": theirs, "ours": with_our_attention(copy.deepcopy(theirs), backend="auto")}
 
 
 def step(layer: nn.Module, hidden: Tensor, mask: Tensor) -> None:
-    """Run forward and backward once. The mask is copied, so our plan is recomputed, as for a new batch."""
-    mask, flags = mask.clone(), {}
-    if not isinstance(layer, LocalGlobalSelfAttention):
+    """Run forward and backward once; ours plans and packs, as for a new batch."""
+    if isinstance(layer, LocalGlobalSelfAttention):
+        plan = make_plan(attention_mask=mask >= 0, global_mask=mask > 0, window=WINDOW)
+        plan.unpack(layer(plan.pack(hidden), plan)[0]).sum().backward()
+    else:
         flags = {"is_index_masked": mask < 0, "is_index_global_attn": mask > 0}
         flags["is_global_attn"] = bool((mask > 0).any())
-    layer(hidden, attention_mask=mask, **flags)[0].sum().backward()
+        layer(hidden, attention_mask=mask, **flags)[0].sum().backward()
     hidden.grad = None
     layer.zero_grad(set_to_none=True)
 

@@ -39,7 +39,6 @@ import torch
 from torch import Tensor
 from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
 
-from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.plan import make_plan
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.attention import number_of_globals
@@ -47,6 +46,7 @@ from cdlm_lab.encoders.checkpoint import own_randomness
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
 from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM
+from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.precision import memory_kept
 from cdlm_lab.progress import Progress
 from cdlm_lab.tasks.coreference.model import HIDDEN, PairScorer

@@ -36,7 +36,6 @@ from transformers import (
 )
 from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import check_window
 from cdlm_lab.encoders import checkpoint, conversion, mask_interface
 from cdlm_lab.encoders.checkpoint import (
@@ -50,6 +49,7 @@ from cdlm_lab.encoders.checkpoint import (
 from cdlm_lab.encoders.conversion import copy_local_to_global
 from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES, fault_of_weights, is_adapter
+from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 from cdlm_lab.parameters import ParameterError, settings
 

@@ -9,7 +9,7 @@ arithmetic. Without labels it returns the logits of all tokens, as Hugging Face 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -18,13 +18,16 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from transformers import LongformerForMaskedLM, initialization
+from transformers.models.longformer.modeling_longformer import LongformerLMHead
 from transformers.utils import ModelOutput
 
+from cdlm_lab.attention.layer import rows_of_products
 from cdlm_lab.examples.masking import NOT_MASKED
 
 # With a vocabulary of 50,000, 16 rows stay in a core's cache; 2,048 keep a GPU busy in 400 MB.
 ROWS_AT_ONCE = 16
 ROWS_AT_ONCE_ELSEWHERE = 2048
+COLUMNS = 64  # of the tiles in which a GPU multiplies
 
 
 def word_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -36,6 +39,31 @@ def word_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """
     losses: Tensor = _WordLosses.apply(logits, labels)
     return losses
+
+
+def masked_losses(head: Callable[[Tensor], Tensor], states: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The cross entropy of masked tokens, (n_masked,) float32 as in `word_losses`, and their logits
+    (n_masked, vocab), from their `states` (n_masked, dim) and `labels` (n_masked,) int64, by the `head` of a
+    language model."""
+    missing = -len(labels) % rows_of_products()
+    if missing:
+        states, labels = (
+            nn.functional.pad(states, (0, 0, 0, missing)),
+            nn.functional.pad(labels, (0, missing)),
+        )
+    wide = states.is_cuda and isinstance(head, LongformerLMHead)
+    logits = wide_logits(head, states) if wide else head(states)
+    losses, count = word_losses(logits, labels), len(labels) - missing
+    return losses[:count], logits[:count, : head.decoder.out_features if wide else None]
+
+
+def wide_logits(head: LongformerLMHead, states: Tensor) -> Tensor:
+    """The logits (rows, vocab) of a head for `states` (rows, dim), with further words up to a multiple of
+    COLUMNS, each with the logit -inf: a GPU multiplies whole tiles, and RoBERTa has 50,265 words."""
+    missing = -head.decoder.out_features % COLUMNS
+    weight = nn.functional.pad(head.decoder.weight, (0, 0, 0, missing))
+    bias = nn.functional.pad(head.decoder.bias, (0, missing), value=-torch.inf)
+    return nn.functional.linear(head.layer_norm(nn.functional.gelu(head.dense(states))), weight, bias)
 
 
 class _WordLosses(torch.autograd.Function):
@@ -74,7 +102,7 @@ def over_items(total: Tensor, *, items: Tensor | int, num_items_in_batch: Items)
     micro-batches and several processes add up to the loss of the full batch; without items it is `total`,
     which is then 0. `items`: the number in this batch, used where the effective batch's number is None."""
     count = items if num_items_in_batch is None else num_items_in_batch
-    return total / torch.as_tensor(count, device=total.device).clamp(min=1)
+    return total / (count.clamp(min=1).to(total.device) if isinstance(count, Tensor) else max(count, 1))
 
 
 def label_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) -> Tensor | None:
@@ -112,12 +140,18 @@ class MaskedTokensOutput(ModelOutput):
     global_attentions: tuple[Tensor, ...] | None = None
 
 
-def masked_tokens_output(logits: Tensor, labels: Tensor, items: Items, encoded: Any) -> MaskedTokensOutput:
-    """The output for the `logits` (n_masked, vocab) of the masked tokens of `labels` (batch, seq)."""
-    masked = labels != NOT_MASKED
-    token_loss = word_losses(logits, labels[masked])
+def masked_tokens_output(
+    head: Callable[[Tensor], Tensor], encoded: Any, labels: Tensor, *, places: Tensor | None, items: Items
+) -> MaskedTokensOutput:
+    """The output of a language model for what its encoder returned, by its `head`. `labels`: (batch, seq);
+    `places`: (n_masked,) long, where they are in the flattened batch; None = they are looked for, for which a
+    GPU waits."""
+    if places is None:
+        places = (labels.flatten() != NOT_MASKED).nonzero().flatten()
+    states, wanted = (of.flatten(0, 1).index_select(0, places) for of in (encoded.last_hidden_state, labels))
+    token_loss, logits = masked_losses(head, states, wanted)
     return MaskedTokensOutput(
-        loss=over_items(token_loss.sum(), items=masked.sum(), num_items_in_batch=items),
+        loss=over_items(token_loss.sum(), items=len(wanted), num_items_in_batch=items),
         logits=logits,
         token_loss=token_loss.detach(),
         hidden_states=encoded.hidden_states,
@@ -149,8 +183,9 @@ class CrossDocumentLM(LongformerForMaskedLM):
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; None = none
         labels: Tensor | None = None,  # (batch, seq), the original token where masked, else -100
+        masked_places: Tensor | None = None,  # (n_masked,) long, where labels are in the flattened batch
         num_items_in_batch: Tensor | int | None = None,  # masked tokens in the whole effective batch
-        **encoder_arguments: Any,  # others that `LongformerModel` takes (`token_type_ids`, ...)
+        **encoder_arguments: Any,  # others that `LongformerModel` takes (`plan`, `token_type_ids`, ...)
     ) -> Any:
         """A `MaskedTokensOutput` if there are labels, else Hugging Face's output with the logits of all
         tokens. A batch without masked tokens has loss 0 and zero gradients."""
@@ -164,8 +199,8 @@ class CrossDocumentLM(LongformerForMaskedLM):
             global_attention_mask=global_attention_mask,
             **encoder_arguments | {"return_dict": True},
         )
-        logits = self.lm_head(encoded.last_hidden_state[labels != NOT_MASKED])  # (n_masked, vocab)
-        return masked_tokens_output(logits, labels, num_items_in_batch, encoded)
+        form = {"places": masked_places, "items": num_items_in_batch}
+        return masked_tokens_output(self.lm_head, encoded, labels, **form)
 
     def save_pretrained(self, save_directory: str | PathLike[str], **options: Any) -> None:
         """Save as Hugging Face does, but with its plain class in the config, which can load these weights."""

@@ -26,7 +26,6 @@ from transformers import (
 from transformers.masking_utils import create_bidirectional_mask
 
 from cdlm_lab.encoders.language_model import CrossDocumentLM, MaskedTokensOutput, masked_tokens_output
-from cdlm_lab.examples.masking import NOT_MASKED
 
 TAKEN = ("modernbert",)  # values of `model_type`
 # Ways to compute attention, as `load_encoder` names them -> transformers' names.
@@ -41,6 +40,7 @@ class LocalGlobalModernBert(ModernBertModel):
         input_ids: Tensor,  # (batch, seq)
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; None = none
+        plan: Any = None,  # of Longformer's attention; not read
         **others: Any,
     ) -> Any:
         """Hugging Face's output."""
@@ -83,6 +83,7 @@ class CrossDocumentModernBert(ModernBertForMaskedLM):
         attention_mask: Tensor | None = None,
         global_attention_mask: Tensor | None = None,
         labels: Tensor | None = None,  # (batch, seq), the original token where masked, else -100
+        masked_places: Tensor | None = None,  # (n_masked,) long, where labels are in the flattened batch
         num_items_in_batch: Tensor | int | None = None,  # masked tokens in the whole effective batch
         **others: Any,
     ) -> MaskedTokensOutput:
@@ -90,8 +91,8 @@ class CrossDocumentModernBert(ModernBertForMaskedLM):
         encoded = self.model(input_ids, attention_mask, global_attention_mask, **others)
         if labels is None:
             return MaskedTokensOutput(logits=self.lm_head(encoded.last_hidden_state))
-        logits = self.lm_head(encoded.last_hidden_state[labels != NOT_MASKED])
-        return masked_tokens_output(logits, labels, num_items_in_batch, encoded)
+        form = {"places": masked_places, "items": num_items_in_batch}
+        return masked_tokens_output(self.lm_head, encoded, labels, **form)
 
     def save_pretrained(self, save_directory: str | PathLike[str], **options: Any) -> None:
         """Save as Hugging Face does, with its plain class in the config."""

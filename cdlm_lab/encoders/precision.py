@@ -38,6 +38,12 @@ def in_full(device: torch.device | str) -> torch.autocast:
     return torch.autocast(torch.device(device).type, enabled=False)
 
 
+def found_on_cpu(fault: Tensor) -> bool:
+    """Whether a fault, bool of any shape, is anywhere in a batch on the CPU; a GPU would wait for the answer,
+    and is not asked."""
+    return fault.device.type == "cpu" and bool(fault.any())
+
+
 def as_weights(states: Tensor, head: nn.Module) -> Tensor:
     """Convert hidden states to the dtype of the weights of the head that reads them."""
     # not by `parameters`, which the replicas of `torch.nn.DataParallel` do not have

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
+from cdlm_lab.attention.plan import Plan, make_plan
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.masking import NOT_MASKED
 
@@ -39,8 +41,9 @@ class Collate:
 
     pad_token_id: int  # pads `input_ids`; labels are padded with -100, masks with 0 or False
     cross_document: bool = True  # False = drop that key, which no model's `forward` takes
+    window: int | None = None  # of the model that is trained: add its `plan`, and where labels of tokens are
 
-    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
+    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
         """Pad and stack `input_ids` (seq,) and any of `labels`, (seq,) per token or () per sequence,
         `global_attention_mask` (seq,), `cross_document` (seq,), `mention_mask` (2, seq), or (mentions, seq)
         with `pair_mask` and `labels` (mentions, mentions). `attention_mask` is 1 for a token, 0 for padding.
@@ -51,7 +54,18 @@ class Collate:
         batch = collated(examples, needed={"input_ids"}, optional=_FILL, fill=fill)
         if not self.cross_document:
             batch.pop("cross_document", None)
-        return batch
+        if self.window is None:
+            return batch
+        if "labels" in batch and batch["labels"].shape == batch["input_ids"].shape:
+            batch["masked_places"] = (batch["labels"].flatten() != NOT_MASKED).nonzero().flatten()
+        return batch | {"plan": plan_of(batch, window=self.window)}
+
+
+def plan_of(batch: Mapping[str, torch.Tensor], *, window: int) -> Plan:
+    """The plan of a batch with both masks, made beside the training, in the processes that make batches: on a
+    GPU no layer then waits for the CPU. `window`: of the model."""
+    masks = batch["attention_mask"] == 1, batch["global_attention_mask"] == 1
+    return make_plan(attention_mask=masks[0], global_mask=masks[1], window=window)
 
 
 def check_keys(

@@ -99,3 +99,20 @@ class LargestTensor(TorchDispatchMode):
         if isinstance(result, Tensor):
             self.numbers = max(self.numbers, result.numel())
         return result
+
+
+class BytesWritten(TorchDispatchMode):
+    """Context that counts the bytes of all tensors that operations make or change, views aside."""
+
+    bytes = 0
+
+    def __torch_dispatch__(
+        self, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        result = function(*args, **(kwargs or {}))
+        arguments = function._schema.arguments
+        if not any(one.alias_info and not one.alias_info.is_write for one in arguments):
+            written = result if isinstance(result, tuple | list) else (result,)
+            self.bytes += sum(one.numel() * one.element_size() for one in written if isinstance(one, Tensor))
+        return result
+

@@ -1,21 +1,24 @@
 """Every backend against the dense oracle: outputs and gradients, awkward sizes, precisions; few globals."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 
 import pytest
 import torch
 import torch._dynamo
-from attention_cases import DIM, HEADS, SHAPES, inputs_of, packed, setting_of, unpacked
+from attention_cases import DIM, HEADS, SHAPES, BytesWritten, inputs_of, packed, setting_of, unpacked
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import flex_attention
 
 from cdlm_lab.attention import flex, sparse
-from cdlm_lab.attention.dense import dense_attention, dense_weights
+from cdlm_lab.attention.dense import dense_attention, dense_weights, visible
 from cdlm_lab.attention.flex import (
     flex_packed_attention,
     fused_flex_attention,
     make_block_mask,
     visible_tiles,
+    whole_tiles,
 )
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.attention.plan import Plan, Projections, Run, make_plan
@@ -38,8 +41,16 @@ BACKENDS = {
     "sparse": sparse_attention,
     "fused kernel": by(sparse._Fused.apply),
     "products": by(lambda *given: sparse._Products.apply(*given, 0.0, 0)),
-    "scaled_dot_product_attention": by(lambda *given: sparse._by_sdpa(*given, 0.0)),
+    "gathered": lambda projections, *, plan: gathered(projections, plan=plan),
 }
+
+
+def gathered(projections: Projections, *, plan: Plan, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    """What is computed on other devices than a CPU."""
+    parts = (projections[:3], plan.gathered_locals), (projections[3:], plan.gathered_globals)
+    return tuple(sparse.by_gathering(*of, groups, dropout) for of, groups in parts)
+
+
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 every_backend = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 
@@ -106,12 +117,12 @@ def test_so_many_weights_are_dropped_and_no_two_masks_are_alike(dtype: torch.dty
     assert torch.equal(sparse._KeptWeights(dropout, seed=3).next(shape) == 0, first == 0)
 
 
-@pytest.mark.parametrize("attend", [sparse._attend, sparse._by_sdpa], ids=["CPU", "elsewhere"])
+@pytest.mark.parametrize("attend", [sparse_attention, gathered], ids=["CPU", "elsewhere"])
 def test_dropout_keeps_the_expectation(attend: Callable) -> None:
     plan, inputs = make_plan(**setting_of("ragged globals")), inputs_of(*SHAPES["ragged globals"][:2])
     exact = computed(sparse_attention, inputs, plan)
     torch.manual_seed(0)
-    draws = [computed(by(lambda *given: attend(*given, 0.2)), inputs, plan) for _ in range(400)]
+    draws = [computed(partial(attend, dropout=0.2), inputs, plan) for _ in range(400)]
     mean, deviation = torch.stack(draws).mean(0), torch.stack(draws).std(0)
     assert deviation.max() > 0.1, "dropout did nothing"
     # 5 standard errors of the mean over 400 draws; thousands of values, so 3 would fail by chance
@@ -121,7 +132,8 @@ def test_dropout_keeps_the_expectation(attend: Callable) -> None:
     assert gradient.any()
 
 
-def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
+@pytest.mark.parametrize("attend", [sparse_attention, gathered], ids=["CPU", "elsewhere"])
+def test_gradient_with_dropout_is_that_of_the_weights_it_drew(attend: Callable) -> None:
     """The backward computes each tile again with the same random weights (finite differences, same seed)."""
     present = torch.ones(1, 40, dtype=torch.bool)
     plan = make_plan(attention_mask=present, global_mask=torch.arange(40)[None] % 7 == 0, window=8)
@@ -129,10 +141,27 @@ def test_gradient_with_dropout_is_that_of_the_weights_it_drew() -> None:
 
     def loss(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)
-        local, of_globals = sparse_attention(Projections(*tensors), plan=plan, dropout=0.3)
+        local, of_globals = attend(Projections(*tensors), plan=plan, dropout=0.3)
         return local.square().sum() + of_globals.square().sum()
 
     assert torch.autograd.gradcheck(loss, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_bytes_written_elsewhere_grow_linearly_with_the_batch(dropout: float) -> None:
+    """Slices of tiles, each with a gradient of the whole batch, would take 16 times as many for 4 rows."""
+    written = []
+    for rows in (1, 4):
+        present = torch.ones(rows, 300, dtype=torch.bool)
+        plan = make_plan(
+            attention_mask=present, global_mask=(torch.arange(300) % 7 == 0).expand(rows, -1), window=64
+        )
+        inputs = packed(inputs_of(rows, 300, dtype=torch.float32), plan)
+        with BytesWritten() as count:
+            local, of_globals = gathered(inputs, plan=plan, dropout=dropout)
+            torch.autograd.grad(local.sum() + of_globals.sum(), inputs)
+        written.append(count.bytes)
+    assert 3.5 * written[0] < written[1] < 4.5 * written[0]
 
 
 def test_texts_of_many_lengths_make_products_of_few_shapes() -> None:
@@ -242,6 +271,25 @@ def test_flex_skips_tiles_that_nobody_sees() -> None:
     assert torch.equal(visible_tiles(plan), expected)
 
 
+@every_shape
+def test_whole_tiles_are_those_in_which_all_attend_to_all(shape: str, monkeypatch) -> None:
+    monkeypatch.setattr(flex, "TILE", 8)  # in several shapes some tiles are whole
+    setting = setting_of(shape)
+    plan, (batch, seq) = make_plan(**setting), setting["attention_mask"].shape
+    sees = torch.zeros(batch * seq, batch * seq, dtype=torch.bool)
+    each = visible(**setting)
+    for row in range(batch):
+        of_row = slice(row * seq, (row + 1) * seq)
+        sees[of_row, of_row] = each[row]
+    sees = sees[plan.local_order][:, plan.order]
+    expected = torch.zeros_like(whole_tiles(plan))
+    for query, key in product(*map(range, expected.shape)):
+        tile = sees[8 * query : 8 * (query + 1), 8 * key : 8 * (key + 1)]
+        expected[query, key] = tile.numel() == 64 and bool(tile.all())
+    assert torch.equal(whole_tiles(plan), expected)
+    assert expected.any() == (shape not in ("all global", "one token", "no globals"))
+
+
 def test_dense_weights_are_distributions() -> None:
     setting, inputs = setting_of("ragged globals"), inputs_of(*SHAPES["ragged globals"][:2])
     weights, present = dense_weights(inputs, **setting), setting["attention_mask"]
@@ -340,8 +388,9 @@ def test_the_layer_takes_few_globals_where_it_is_exact(settings: dict, takes: bo
         return original(*arguments)
 
     monkeypatch.setattr(layer, "_from_few_globals", counted)
-    mask = (torch.arange(20)[None] < given["globals"]).float()
+    is_global = torch.arange(20)[None] < given["globals"]
+    plan = make_plan(attention_mask=torch.ones_like(is_global), global_mask=is_global, window=4)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=given["autocast"]):
         hidden = torch.randn(1, 20, 32, dtype=given["dtype"])
-        layer(hidden, attention_mask=mask, output_attentions=given["attentions"])
+        layer(hidden, attention_mask=plan, output_attentions=given["attentions"])
     assert bool(taken) == takes

@@ -12,9 +12,9 @@ from transformers import LongformerModel
 from cdlm_lab.attention.cut import Cut, cutting, documents_of, edges_cut
 from cdlm_lab.attention.dense import dense_attention, dense_weights
 from cdlm_lab.attention.flex import flex_packed_attention
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import Projections, by_head, make_plan
 from cdlm_lab.attention.weights import AttentionRecorder
+from cdlm_lab.encoders.packed import replace_self_attention
 
 START, END = 50, 51
 

@@ -1,7 +1,8 @@
 """The drop-in layer inside Hugging Face's models: outputs, gradients, checkpoints, returned attentions, the
-row of the mask, and a last layer that computes global tokens only."""
+plan made with the batch, and a last layer that computes global tokens only."""
 
 import copy
+import pickle
 
 import pytest
 import torch
@@ -9,9 +10,11 @@ from attention_cases import VOCABULARY, LargestTensor, led, longformer
 from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification, LongformerModel
 
-from cdlm_lab.attention import layer as layers
-from cdlm_lab.attention.layer import LocalGlobalSelfAttention, read_only_globals, replace_self_attention
+from cdlm_lab.attention.layer import LocalGlobalSelfAttention, with_our_attention
+from cdlm_lab.attention.plan import SIDE, make_plan
 from cdlm_lab.attention.weights import record_attention
+from cdlm_lab.encoders import packed
+from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 
 LENGTH = 61
 
@@ -101,12 +104,12 @@ def test_any_longformer_model_is_served_and_the_backend_can_be_changed() -> None
 
 
 @torch.no_grad()
-def test_texts_are_not_filled_up_to_a_multiple_of_the_window() -> None:
+def test_neither_padding_nor_a_multiple_of_the_window_is_computed() -> None:
     lengths = []
     for model in (huggingface_model(), replace_self_attention(huggingface_model())):
         model.base_model.embeddings.register_forward_hook(lambda _, __, out: lengths.append(out.shape[1]))
         model(**batch_of())
-    assert lengths == [64, LENGTH]
+    assert lengths == [64, LENGTH + 40 + LENGTH]
 
 
 @torch.no_grad()
@@ -143,17 +146,21 @@ def test_half_precision_stays_close_to_float32(dtype: torch.dtype) -> None:
     assert (rounded.float() - exact)[present].abs().mean() < 0.02 * exact[present].abs().mean()
 
 
-@pytest.mark.parametrize("shape", [(3, 7, 16), (33, 16), (16,)])
-def test_rows_of_zeros_change_nothing_in_a_linear_layer(shape: tuple[int, ...]) -> None:
-    both, states = (nn.Linear(16, 5), layers.RoundedRowsLinear(16, 5)), torch.randn(shape, requires_grad=True)
-    both[1].load_state_dict(both[0].state_dict())
+def test_in_bfloat16_all_products_have_full_rows() -> None:
+    """oneDNN compiles a product for every number of rows; what fills up changes nothing."""
+    model, batch, rows = replace_self_attention(huggingface_model()), batch_of(), set()
+    for module in model.longformer.modules():
+        if isinstance(module, nn.Linear):
+            module.register_forward_hook(lambda _, given, __: rows.add(given[0].shape[:-1].numel()))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        outputs = [linear(states) for linear in both]
-    wanted, found = (
-        torch.autograd.grad(out.sum(), [states, *linear.parameters()])
-        for linear, out in zip(both, outputs, strict=True)
-    )
-    torch.testing.assert_close([outputs[1], *found], [outputs[0], *wanted], rtol=0.01, atol=0.01)
+        found = model(**batch).logits
+    assert rows
+    assert not any(count % SIDE for count in rows)
+    present = batch["attention_mask"].bool()
+    alone = {name: tensor[2:] for name, tensor in batch.items()}
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.testing.assert_close(model(**alone).logits[0], found[2], rtol=0.05, atol=0.05)
+    assert found[present].isfinite().all()
 
 
 def test_memory_is_linear_in_length() -> None:
@@ -161,35 +168,53 @@ def test_memory_is_linear_in_length() -> None:
 
     def kept(length: int) -> int:
         attention = huggingface_model().longformer.encoder.layer[0].attention
-        layer = replace_self_attention(nn.ModuleDict({"self": attention.self}))["self"]
-        mask, sizes = (torch.arange(length)[None] < 16).float(), []
+        layer = with_our_attention(attention.self, backend="auto")
+        present, sizes = torch.ones(1, length, dtype=torch.bool), []
+        plan = make_plan(attention_mask=present, global_mask=torch.arange(length)[None] < 16, window=8)
 
         def pack(tensor: Tensor) -> Tensor:
             sizes.append(tensor.numel())
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            layer(torch.randn(1, length, 32, requires_grad=True), attention_mask=mask)
+            layer(torch.randn(1, length, 32, requires_grad=True), attention_mask=plan)
         return sum(sizes)
 
     assert kept(2048) < 2.1 * kept(1024)
 
 
-# ---- one row of the mask instead of a square
-
-
 @torch.no_grad()
-def test_with_one_row_of_the_mask_hugging_faces_attention_gives_what_it_gave():
-    model, batch = longformer(LongformerModel), batch_of()
-    inputs = (batch, {"input_ids": batch["input_ids"]})  # without a mask all are tokens
-    before = [model(**given).last_hidden_state for given in inputs]
-    layers.mask_by_row(model)
-    for given, expected in zip(inputs, before, strict=True):
-        assert torch.equal(model(**given).last_hidden_state, expected)
-        assert torch.equal(copy.deepcopy(model)(**given).last_hidden_state, expected)
-    plain = nn.Linear(2, 2)
-    layers.mask_by_row(plain)
-    assert "forward" not in vars(plain), "a model that makes no such mask stays as it is"
+def test_a_plan_made_with_the_batch_is_used_for_layers_of_its_window(monkeypatch) -> None:
+    model, batch = encoder(attention_window=[8, 8, 8]), batch_of()
+    expected = model(**batch).last_hidden_state
+    masks = {"attention_mask": batch["attention_mask"] > 0, "global_mask": batch["global_attention_mask"] > 0}
+    made = make_plan(**masks, window=8)
+    other = make_plan(**masks, window=4)
+    assert torch.equal(model(**batch, plan=other).last_hidden_state, expected), "made anew"
+    with monkeypatch.context() as patched:
+        patched.delattr(packed, "make_plan")
+        assert torch.equal(model(**batch, plan=pickle.loads(pickle.dumps(made))).last_hidden_state, expected)  # noqa: S301
+    with pytest.raises(ValueError, match=r"the plan is of a batch \(3, 61\), but this is \(1, 61\)"):
+        model(**{name: tensor[:1] for name, tensor in batch.items()}, plan=made)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_short_texts_without_globals_are_read_as_by_bert(padded: bool, monkeypatch) -> None:
+    """Without a plan, and as a backend that has one: states and gradients of 21 tokens, window 40."""
+    batch = batch_of(globals_=0.0, length=21)
+    del batch["global_attention_mask"]
+    if padded:
+        batch["attention_mask"][1, 12:] = 0
+    is_token = batch["attention_mask"][..., None]
+    found = {}
+    for backend in ("sparse", "auto"):
+        model = replace_self_attention(longformer(LongformerModel, attention_window=[40] * 3), backend)
+        states = model(**batch).last_hidden_state * is_token
+        (states * torch.linspace(-1, 1, states.shape[-1])).sum().backward()
+        gradients = {name: one.grad for name, one in model.named_parameters() if "global" not in name}
+        found[backend] = states.detach(), gradients
+        monkeypatch.delattr(packed, "make_plan", raising=False)  # what is asked for next needs none
+    torch.testing.assert_close(found["auto"], found["sparse"], rtol=1e-4, atol=1e-5)
 
 
 @torch.no_grad()

@@ -10,9 +10,9 @@ from transformers import LongformerModel
 
 from cdlm_lab.attention import weights
 from cdlm_lab.attention.dense import dense_weights
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import Projections, make_plan
 from cdlm_lab.attention.weights import AttentionRecorder, record_attention, recordable_layers
+from cdlm_lab.encoders.packed import replace_self_attention
 
 
 def projections_of(batch: int, seq: int) -> Projections:

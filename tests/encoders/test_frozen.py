@@ -12,10 +12,10 @@ from attention_cases import longformer
 from torch import Tensor, nn
 from transformers import LongformerModel
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders import frozen
 from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.encoders.frozen import SentenceEncoder, WordEncoder, load_sentence_encoder, load_word_encoder
+from cdlm_lab.encoders.packed import replace_self_attention
 
 SENTENCES = ["w1 w2 w3", "w4", "w5 w6 w7 w8 w9 w10 w11", "w3 w2", "w12 w13 w14 w15"]
 WORDS_OF_SENTENCES = [

@@ -11,10 +11,18 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LongformerConfig, LongformerForMaskedLM
 
-from cdlm_lab.attention.layer import replace_self_attention
+from cdlm_lab.attention.weights import recordable_layers
 from cdlm_lab.encoders import estimate, precision
-from cdlm_lab.encoders.language_model import ROWS_AT_ONCE, CrossDocumentLM, word_losses
+from cdlm_lab.encoders.language_model import (
+    COLUMNS,
+    ROWS_AT_ONCE,
+    CrossDocumentLM,
+    wide_logits,
+    word_losses,
+)
+from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.encoders.precision import computing_in, resolve_precision
+from cdlm_lab.examples.collate import Collate
 from cdlm_lab.parameters import ParameterError
 
 
@@ -53,6 +61,35 @@ def test_saved_it_is_the_plain_class_with_its_loss_and_gradients(language_model,
     language_model.resize_token_embeddings(60)
     assert language_model.lm_head.decoder.weight is language_model.get_input_embeddings().weight
     assert language_model.lm_head.bias.shape == (60,)
+
+
+def test_words_that_fill_up_the_vocabulary_change_no_loss_and_no_gradient(language_model) -> None:
+    head, generator = language_model.lm_head, torch.Generator().manual_seed(0)
+    states, labels = torch.randn(7, head.decoder.in_features, generator=generator), torch.arange(7)
+    gradients = []
+    for logits in (head(states), wide_logits(head, states)):
+        losses = word_losses(logits, labels)
+        gradients.append((losses, *torch.autograd.grad(losses.sum(), head.parameters())))
+    assert logits.shape[1] % COLUMNS == 0
+    assert (logits[:, head.decoder.out_features :] == -torch.inf).all()
+    torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_on_a_gpu_no_step_waits_for_the_cpu(language_model: CrossDocumentLM, dropout: float) -> None:
+    for layer in recordable_layers(language_model):
+        layer.dropout = dropout
+    row = {name: rows[0].numpy() for name, rows in batch_of(1).items() if name != "attention_mask"}
+    made = Collate(pad_token_id=1, window=language_model.config.attention_window[0])([row])
+    model = language_model.cuda().train()
+    batch = {name: value.to("cuda") for name, value in made.items()}
+    model(**batch).loss.backward()  # compiles
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        model(**batch | {"plan": made["plan"]}).loss.backward()  # a plan of its own, as each step has
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def test_token_losses_stand_row_after_row(language_model: CrossDocumentLM) -> None:

@@ -8,10 +8,10 @@ from attention_cases import longformer
 from transformers import LongformerModel
 
 from cdlm_lab.attention.dense import dense_weights
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.attention.plan import Projections
 from cdlm_lab.attention.weights import recordable_layers
 from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.encoders.source_attention import SourceAttention, attend_to_source, attention_between
 
 PAD, WORDS, HEADS, WINDOWS = 1, 55, 4, (4, 8)

@@ -11,9 +11,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders.encoder import load_tokenizer
 from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.explorer.hidden_words import MOST_PIECES, HiddenSpan, WordPieces, fill_blank, guess_hidden
 
 WORDS, MASK = 13, 4

@@ -269,7 +269,7 @@ class CoreferenceRun(ModelRun, Scorer):
             tokenizer=self.tokenizer,
             train_examples=self.train_examples,
             validation_examples=self.dev_examples,
-            collate=Collate(pad_token_id=self.tokenizer.pad_token_id),
+            collate=Collate(pad_token_id=self.tokenizer.pad_token_id, window=self.settings.window),
             config=self.config,
             judge=dev_judge(self),
         )

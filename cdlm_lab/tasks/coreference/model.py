@@ -23,12 +23,13 @@ from torch import Tensor, nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from cdlm_lab.attention.layer import read_only_globals
+from cdlm_lab.attention.plan import Plan
 from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.conversion import copy_local_to_global
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head
 from cdlm_lab.encoders.language_model import Items, pair_loss
-from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.encoders.packed import read_only_globals
+from cdlm_lab.encoders.precision import as_weights, found_on_cpu, in_full
 from cdlm_lab.tasks.coreference.examples import MENTION_END, MENTION_START
 
 HIDDEN = 1024  # of the MLP's hidden layer (appendix C.1)
@@ -55,6 +56,7 @@ class _Scorer(EncoderWithHead):
         attention_mask: Tensor | None,
         global_attention_mask: Tensor | None,
         mention_mask: Tensor | None,
+        plan: Plan | None,
     ) -> Tensor:
         """The states (batch, seq, dim) of a batch; the arguments are those of `forward`. Raises ValueError
         without `mention_mask`, or when `[CLS]` or a token of a mention is not global."""
@@ -62,11 +64,13 @@ class _Scorer(EncoderWithHead):
             raise ValueError("mention_mask is missing; it says where the mentions are")
         read = mention_mask.any(dim=1)
         read[:, 0] = True
-        if global_attention_mask is None or (read & (global_attention_mask != 1)).any():
+        if global_attention_mask is None or found_on_cpu(read & (global_attention_mask != 1)):
             raise ValueError(
                 "[CLS] and the tokens of all mentions must be global: set them to 1 in global_attention_mask"
             )
-        return self.longformer(input_ids, attention_mask, global_attention_mask).last_hidden_state
+        return self.longformer(
+            input_ids, attention_mask, global_attention_mask, plan=plan
+        ).last_hidden_state
 
 
 class PairScorer(_Scorer):
@@ -79,11 +83,12 @@ class PairScorer(_Scorer):
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global: [CLS] and both mentions
         mention_mask: Tensor | None = None,  # (batch, 2, seq), True = token of mention i
         labels: Tensor | None = None,  # (batch,), 1 = the mentions corefer, 0 = they do not
+        plan: Plan | None = None,  # of the masks; None = the encoder makes it
         num_items_in_batch: Items = None,  # number of pairs in the whole effective batch
     ) -> SequenceClassifierOutput:
         """The logits of a batch of pairs, (batch,), float32, whose sigmoid is the probability that the
         mentions corefer; with labels also the loss, summed binary cross entropy over the number of pairs."""
-        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask)
+        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask, plan)
         with in_full(states.device):
             vectors = pair_vectors(as_weights(states, self.scorer), mention_mask)
             logits = self.scorer(vectors).squeeze(-1).float()  # (batch,)
@@ -101,11 +106,12 @@ class OneReadingScorer(_Scorer):
         mention_mask: Tensor | None = None,  # (batch, mention, seq), True = token of mention i
         pair_mask: Tensor | None = None,  # (batch, mention, mention), True = the pair is scored
         labels: Tensor | None = None,  # (batch, mention, mention), 1 = they corefer, 0 = they do not
+        plan: Plan | None = None,  # of the masks; None = the encoder makes it
         num_items_in_batch: Items = None,  # number of pairs in the whole effective batch
     ) -> SequenceClassifierOutput:
         """The logits of the pairs in `pair_mask`, (pairs,), float32, ordered by sequence, then by row and
         column; with labels also the loss, as that of `PairScorer`."""
-        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask)
+        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask, plan)
         with in_full(states.device):
             states = as_weights(states, self.scorer)
             mentions = mean_states(states, mention_mask)

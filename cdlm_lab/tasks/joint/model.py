@@ -47,7 +47,7 @@ from cdlm_lab.encoders import checkpoint, encoder
 from cdlm_lab.encoders.checkpoint import HEAD_FILE, CheckpointError, Model
 from cdlm_lab.encoders.encoder import EncoderOptions, EncoderWithHead
 from cdlm_lab.encoders.frozen import lengths_of
-from cdlm_lab.encoders.language_model import CrossDocumentLM, Items, label_loss, over_items, word_losses
+from cdlm_lab.encoders.language_model import CrossDocumentLM, Items, label_loss, masked_losses, over_items
 from cdlm_lab.encoders.precision import as_weights, in_full
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.parameters import settings
@@ -485,7 +485,7 @@ class ParagraphModel(_OnSentences, LongformerForMaskedLM):
             return ParagraphOutput(logits=logits)
         masked = mlm_labels != NOT_MASKED
         example = masked.nonzero()[:, 0]  # (n_masked,)
-        of_tokens = word_losses(self.lm_head(states[masked]), mlm_labels[masked].long())  # (n_masked,)
+        of_tokens, _ = masked_losses(self.lm_head, states[masked], mlm_labels[masked].long())  # (n_masked,)
         if labels is None:
             nats = of_tokens.new_zeros(len(masked)).index_add(0, example, of_tokens)
             return ParagraphOutput(logits=logits, nats=nats)

@@ -37,7 +37,7 @@ from transformers.models.longformer.modeling_longformer import LongformerClassif
 from transformers.utils import ModelOutput
 
 from cdlm_lab.attention.document import AttentionPooling, CrossDocumentAttention, alignment_weights
-from cdlm_lab.attention.layer import read_only_globals
+from cdlm_lab.attention.plan import Plan
 from cdlm_lab.encoders.checkpoint import is_trained, own_randomness
 from cdlm_lab.encoders.encoder import (
     EncoderOptions,
@@ -50,7 +50,8 @@ from cdlm_lab.encoders.encoder import (
 )
 from cdlm_lab.encoders.frozen import ENDS, lengths_of, sentence_vectors
 from cdlm_lab.encoders.language_model import Items, label_loss, pair_loss
-from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.encoders.packed import read_only_globals
+from cdlm_lab.encoders.precision import as_weights, found_on_cpu, in_full
 from cdlm_lab.encoders.recurrent import contextualised
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.tokens import FIRST_WORD
@@ -72,14 +73,17 @@ class PairClassifier(EncoderWithHead):
         attention_mask: Tensor | None = None,  # (batch, seq), 1 = token, 0 = padding; None = no padding
         global_attention_mask: Tensor | None = None,  # (batch, seq), 1 = global; the first token must be
         labels: Tensor | None = None,  # (batch,), 1 = related, 0 = not
+        plan: Plan | None = None,  # of the masks; None = the encoder makes it
         num_items_in_batch: Items = None,  # pairs of the whole effective batch
     ) -> SequenceClassifierOutput:
         """The logits of a batch of pairs, (batch, 2), float32, whose softmax gives the probabilities of not
         related and related; with labels also the loss, summed cross entropy divided by the number of pairs.
         Raises ValueError when the first token is not global."""
-        if global_attention_mask is None or (global_attention_mask[:, 0] != 1).any():
+        if global_attention_mask is None or found_on_cpu(global_attention_mask[:, 0] != 1):
             raise ValueError("the first token must be global: set it to 1 in global_attention_mask")
-        states = self.longformer(input_ids, attention_mask, global_attention_mask).last_hidden_state
+        states = self.longformer(
+            input_ids, attention_mask, global_attention_mask, plan=plan
+        ).last_hidden_state
         with in_full(states.device):
             logits = self.classifier(as_weights(states[:, :1], self.classifier)).float()  # (batch, 2)
         return SequenceClassifierOutput(loss=label_loss(logits, labels, num_items_in_batch), logits=logits)

@@ -335,7 +335,7 @@ class Matchers:
             form = {"special": from_tokenizer(tokenizer), "max_length": given.max_length}
             return pair_examples.MatchExamples(pairs=pairs, documents=documents, **form)
 
-        collate = Collate(pad_token_id=tokenizer.pad_token_id)
+        collate = Collate(pad_token_id=tokenizer.pad_token_id, window=given.window)
         return Matcher(system=system, model=model, examples=examples, collate=collate, tokenizer=tokenizer)
 
     def threshold(self, system: MatchSystem) -> CosineThreshold:

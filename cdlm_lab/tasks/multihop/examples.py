@@ -16,14 +16,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 
 from cdlm_lab.data.questions import Place, answer_occurrences
 from cdlm_lab.data.records import MultihopQuestion, Paragraph
-from cdlm_lab.examples.collate import collated
+from cdlm_lab.examples.collate import collated, plan_of
 from cdlm_lab.examples.packing import equal_share
 from cdlm_lab.examples.passes import checked_index
 from cdlm_lab.examples.tokens import EncodedById, SpecialTokens, as_within_a_text, lacking, tokenise
@@ -412,9 +411,11 @@ class QuestionCollate:
     """
 
     pad_token_id: int
+    window: int | None = None  # of the model: add its `plan`
 
-    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, torch.Tensor]:
+    def __call__(self, examples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
         """Pad and stack; the four label keys must be in all examples or in none. `answer_positions` (batch,
         occurrences, 2) may have 0 occurrences."""
         fill = _FILL | {"input_ids": self.pad_token_id}
-        return collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)
+        batch = collated(examples, needed=_INPUTS, optional=_LABELS, fill=fill)
+        return batch if self.window is None else batch | {"plan": plan_of(batch, window=self.window)}

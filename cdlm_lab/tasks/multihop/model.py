@@ -35,11 +35,12 @@ from torch import Tensor, nn
 from transformers import LongformerConfig, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
+from cdlm_lab.attention.plan import Plan
 from cdlm_lab.data.records import MultihopQuestion
 from cdlm_lab.encoders.checkpoint import is_trained
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions, load_encoder_with_head, widen_token_types
 from cdlm_lab.encoders.language_model import Items, over_items
-from cdlm_lab.encoders.precision import as_weights, in_full
+from cdlm_lab.encoders.precision import as_weights, found_on_cpu, in_full
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.tasks.multihop.examples import QUESTION_MARKS, QUESTION_TYPES, SPAN, TITLE, QuestionSequence
 
@@ -90,6 +91,7 @@ class QuestionAnswerer(EncoderWithHead):
         answer_positions: Tensor | None = None,  # (batch, occurrences, 2), first and last token; -1 = padding
         sentence_labels: Tensor | None = None,  # (batch, sentences), 1 = needed to answer, -100 = padding
         paragraph_labels: Tensor | None = None,  # (batch, paragraphs), 1 = needed, -100 = padding
+        plan: Plan | None = None,  # of the masks; None = the encoder makes it
         num_items_in_batch: Items = None,  # questions of the whole effective batch
     ) -> QuestionOutput:
         """Answer a batch of questions. Raises ValueError when a token that a head reads is not global."""
@@ -99,7 +101,8 @@ class QuestionAnswerer(EncoderWithHead):
                 "[CLS], every <t> and every [s] must be global: set them to 1 in global_attention_mask"
             )
         types = self._token_types(input_ids, paragraph_positions)
-        states = self.longformer(input_ids, attention_mask, global_attention_mask, types).last_hidden_state
+        masks = (attention_mask, global_attention_mask)
+        states = self.longformer(input_ids, *masks, types, plan=plan).last_hidden_state
         with in_full(states.device):
             states = as_weights(states, self.span_head)
             spans = self.span_head(states).float().masked_fill(~answerable[..., None], -torch.inf)
@@ -137,7 +140,7 @@ def _head(config: LongformerConfig, *, outputs: int) -> nn.Sequential:
 def _reads_local(global_mask: Tensor, *positions: Tensor) -> bool:
     """Whether `[CLS]` or any of `positions` is not global."""
     places = torch.cat([global_mask.new_zeros((len(global_mask), 1)), *positions], dim=1)
-    return bool(((global_mask.gather(1, places.clamp(min=0)) != 1) & (places >= 0)).any())
+    return found_on_cpu((global_mask.gather(1, places.clamp(min=0)) != 1) & (places >= 0))
 
 
 def _logits_at(positions: Tensor, states: Tensor, head: nn.Module) -> Tensor:

@@ -55,7 +55,8 @@ class Answerer:
     @property
     def collate(self) -> QuestionCollate:
         """Turns examples into batches."""
-        return QuestionCollate(pad_token_id=self.tokenizer.pad_token_id)
+        window = self.model.config.attention_window[0]  # the same in all layers
+        return QuestionCollate(pad_token_id=self.tokenizer.pad_token_id, window=window)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -136,7 +136,9 @@ class PretrainingRun(ModelRun):
             tokenizer=self.tokenizer,
             train_examples=self.train_examples,
             validation_examples=self.validation_examples,
-            collate=Collate(pad_token_id=self.tokenizer.pad_token_id, cross_document=False),
+            collate=Collate(
+                pad_token_id=self.tokenizer.pad_token_id, cross_document=False, window=self.settings.window
+            ),
             config=self.settings.training,
         )
 

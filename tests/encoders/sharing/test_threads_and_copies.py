@@ -14,8 +14,8 @@ from model_cases import CASES, Batch
 from torch.nn.parallel import replicate
 from transformers import LongformerForSequenceClassification, LongformerModel, PreTrainedModel
 
-from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
 from cdlm_lab.attention.weights import record_attention, recordable_layers
+from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 
 THREADS, ROUNDS = 8, 4
 HUGGING_FACE: dict[str, Callable[[], PreTrainedModel]] = {

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LongformerConfig, LongformerModel
 
-from cdlm_lab.attention.layer import read_only_globals, replace_self_attention
+from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.source_attention import attention_between
 from cdlm_lab.examples.tokens import SpecialTokens
 from cdlm_lab.tasks.matching import attention_alignment as sentence_alignment

@@ -13,11 +13,10 @@ import torch
 from model_cases import DOCUMENTS, MATCHERS, MAX_TOKENS, SHALLOW, TINY, Batch, Loaded, of_cases
 from torch import Tensor, nn
 from transformers import LongformerForMaskedLM, LongformerForSequenceClassification
-from transformers.models.longformer.modeling_longformer import LongformerLayer
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders.checkpoint import CheckpointError, own_randomness
 from cdlm_lab.encoders.frozen import load_sentence_encoder
+from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer, pair_vectors
 from cdlm_lab.tasks.matching import model as matching
 from cdlm_lab.tasks.matching.model import (
@@ -65,7 +64,7 @@ def test_a_whole_last_layer_changes_no_logit_and_no_gradient(
     if trained:
         model, _ = load(cases.saved(tmp_path, model, tokenizer), **TINY)
     whole = copy.deepcopy(model)
-    whole.longformer.encoder.layer[-1].__class__ = LongformerLayer  # which computes every token
+    whole.longformer.only_globals = False
     if load is matching.load_pair_classifier:
         whole = load(tmp_path if trained else tiny, **TINY, seed=3, whole_last_layer=True)[0]
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "global_attention_mask")}
