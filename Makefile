@@ -17,7 +17,7 @@ export PYTHONIOENCODING := :backslashreplace
 # The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
 HF_HUB_OFFLINE ?= 1
 
-.PHONY: help setup run lab test test-all test-browser bench lint strip clean
+.PHONY: help setup run lab test test-all test-browser bench gpu-check lint strip clean
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
@@ -62,6 +62,10 @@ test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on De
 bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 minutes; into the README's table
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
 	@$(BIN)/python -m cdlm_lab.results.readme README.md data/results/*.md
+
+# On a GPU machine the first thing to run; on a CPU it checks what needs none: make gpu-check ARGS="--parts resume"
+gpu-check: $(STAMP)  ## check a GPU with tests, notebooks, resumption and speed; one page in runs/gpu-check
+	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python -m cdlm_lab.benchmarks.gpu_check $(ARGS)
 
 lint: $(STAMP)  ## check the style of code and notebooks, and that imports follow the plan of the house
 	@$(BIN)/ruff check .

@@ -37,21 +37,30 @@ from itertools import product
 
 import torch
 from torch import Tensor
-from transformers import LongformerConfig, LongformerForMaskedLM, PreTrainedModel
+from transformers import (
+    LongformerConfig,
+    LongformerForMaskedLM,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
 
-from cdlm_lab.attention.plan import make_plan
+from cdlm_lab.attention.plan import Plan, make_plan
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.attention import number_of_globals
 from cdlm_lab.encoders.checkpoint import own_randomness
+from cdlm_lab.encoders.conversion import COPIED_SETTINGS
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
 from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM
 from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.precision import memory_kept
+from cdlm_lab.examples.collate import plan_of
 from cdlm_lab.progress import Progress
 from cdlm_lab.tasks.coreference.model import HIDDEN, PairScorer
 
 WAYS = ("huggingface", "ours")
+FULL = "full"  # as many weights with full attention by PyTorch's kernel, measured by `gpu_check`
 ROBERTA_WORDS = 50_265
 SIZES = {
     "minilm": TinySizes(
@@ -128,10 +137,13 @@ class Case:
         return self.examples * estimate(self.config, length=self.length, batch=1, **form).training_flops
 
     def model(self, way: str) -> PreTrainedModel:
-        """Return one of the two models in training mode; both have the same weights."""
+        """Return one of the models in training mode; those of WAYS have the same weights."""
         with own_randomness(0):
             if self.part == "pairs":
                 model = PairScorer(self.config)
+            elif way == FULL:
+                form = {name: getattr(self.config, name) for name in COPIED_SETTINGS}
+                model = RobertaForMaskedLM(RobertaConfig(**form, max_position_embeddings=self.length + 2))
             else:
                 model = (CrossDocumentLM if way == "ours" else LongformerForMaskedLM)(self.config)
                 torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it uninitialised
@@ -184,18 +196,26 @@ def pair_operations(config: LongformerConfig, is_global: Tensor) -> int:
 
 
 class TrainingStep:
-    """Training of one model (`way`: one of WAYS); each call makes one step."""
+    """Training of one model (`way`: one of WAYS, or FULL); each call makes one step."""
+
+    _plan: Plan | None = None
 
     def __init__(self, case: Case, way: str, *, device: torch.device) -> None:
         self.model = case.model(way).to(device)
-        self.batch = {name: tensor.to(device) for name, tensor in case.batch().items()}
+        batch = case.batch()
+        if way == FULL or not batch["global_attention_mask"].any():
+            del batch["global_attention_mask"]
+        elif way == "ours" and device.type == "cuda":  # as workers make batches meanwhile
+            self._plan = plan_of(batch, window=case.window)
+        self.batch = {name: tensor.to(device) for name, tensor in batch.items()}
         self._dtype = getattr(torch, case.precision)
         self._optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-5, weight_decay=0.01, fused=True)
 
     def __call__(self) -> None:
         """Make one step: forward, backward, gradient clipping, update."""
+        batch = self.batch if self._plan is None else self.batch | {"plan": replace(self._plan, kept={})}
         with torch.autocast(self.model.device.type, self._dtype, enabled=self._dtype != torch.float32):
-            loss = self.model(**self.batch).loss
+            loss = self.model(**batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self._optimizer.step()
@@ -247,14 +267,21 @@ def seconds_of_step() -> float:
 
 
 def measure(
-    case: Case, *, device: torch.device, repeats: int, patience: float, bar: Progress
+    case: Case,
+    *,
+    device: torch.device,
+    repeats: int,
+    patience: float,
+    bar: Progress,
+    ways: Sequence[str] = WAYS,
 ) -> dict[str, object]:
-    """Return one row of the table; the bar advances by `repeats` + 1 times the case's useful operations."""
+    """Return one row of the table; `ways`: what takes turns, WAYS among them. The bar advances by `repeats`
+    + 1 times the case's useful operations."""
     share, dtype = case.useful_operations, getattr(torch, case.precision)
-    times: dict[str, list[float]] = {way: [] for way in WAYS}
+    times: dict[str, list[float]] = {way: [] for way in ways}
     rates: list[float] = []
     with ExitStack() as stack:
-        workers = {way: stack.enter_context(timing.fresh_process(preloaded=True)) for way in WAYS}
+        workers = {way: stack.enter_context(timing.fresh_process(preloaded=True)) for way in ways}
         memory = {way: worker.submit(begin, case, way, device).result() for way, worker in workers.items()}
         bar.update(share)
         began = time.monotonic()
@@ -271,9 +298,9 @@ def measure(
     return {
         **dataclasses.asdict(case),
         "pairs_of_steps": len(rates),
-        **{f"{way}_tokens_per_second": tokens / statistics.median(times[way]) for way in WAYS},
+        **{f"{way}_tokens_per_second": tokens / statistics.median(times[way]) for way in ways},
         **timing.ratio("times_faster", times["huggingface"], times["ours"]),
-        **{f"{way}_mib": memory[way] for way in WAYS},
+        **{f"{way}_mib": memory[way] for way in ways},
         "matmul_gflops": statistics.median(rates) / 1e9,
         "of_rate": statistics.median(of_rate),
     }
