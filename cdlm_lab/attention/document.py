@@ -1,4 +1,5 @@
-"""Attention over vectors of a document: pooling, over another document, and over other occurrences of a word.
+"""Attention over vectors of a document: pooling, over another document, and over other occurrences of a word;
+and the recurrent layers beneath it.
 
     y   = sum_i a_i x_i,    a = softmax_i(u^T tanh(W x_i + b))    Zhou et al. 2020, "CDA", equation 1
     q'  = affine([q; sum_v softmax_v(v . q) v])                   equation 2, v over the other's parts
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class AttentionPooling(nn.Module):
@@ -88,3 +90,16 @@ class OccurrenceAttention(nn.Module):
         occurrences = torch.cat([encodings, embedded], dim=-1)
         weights = masked_softmax(self.score(occurrences).squeeze(-1), mask)
         return (weights.unsqueeze(-2) @ occurrences).squeeze(-2), weights
+
+
+def contextualised(rnn: nn.GRU | nn.LSTM, states: Tensor, mask: Tensor) -> Tensor:
+    """Run the GRU or LSTM over each row of `states` (rows, items, size) separately: (rows, items, 2 *
+    hidden), 0 at padding. `mask`: (rows, items), True = item, False = padding, which must come last."""
+    lengths = mask.sum(dim=1)
+    rows = lengths.nonzero().flatten()
+    output = states.new_zeros(*mask.shape, 2 * rnn.hidden_size)
+    if not len(rows):
+        return output
+    packed = pack_padded_sequence(states[rows], lengths[rows].cpu(), batch_first=True, enforce_sorted=False)
+    read, _ = pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=mask.shape[1])
+    return output.index_copy(0, rows, read.to(output.dtype))

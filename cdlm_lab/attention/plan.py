@@ -197,17 +197,17 @@ class Plan:
     @cached_property
     def local_tiles(self) -> tuple[Tile, ...]:
         """Tiles of the local queries with their windows and the globals of their row."""
-        return _tiles((run for row in self.rows for run in row.runs), device=self.order.device)
+        return _tiles(run for row in self.rows for run in row.runs)
 
     @cached_property
     def global_tiles(self) -> tuple[Tile, ...]:
         """Tiles of the global queries with their whole row."""
-        return _tiles(_global_runs(self.rows, GLOBAL_QUERIES), device=self.order.device)
+        return _tiles(_global_runs(self.rows, GLOBAL_QUERIES))
 
     @cached_property
     def global_tiles_with_dropout(self) -> tuple[Tile, ...]:
         """The same in smaller tiles, for dropout on the CPU."""
-        return _tiles(_global_runs(self.rows, GLOBAL_QUERIES_WITH_DROPOUT), device=self.order.device)
+        return _tiles(_global_runs(self.rows, GLOBAL_QUERIES_WITH_DROPOUT))
 
     @cached_property
     def gathered_locals(self) -> tuple[Gathered, ...]:
@@ -377,7 +377,7 @@ def _global_runs(rows: tuple[Row, ...], queries: int) -> Iterator[Run]:
                 yield Run(queries=of_run, keys=(row.tokens,), cut=cut)
 
 
-def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
+def _tiles(runs: Iterator[Run]) -> tuple[Tile, ...]:
     """Combine runs of similar size into one tile each."""
     together: list[list[Run]] = []
     for run in sorted(runs, key=_sides):
@@ -386,7 +386,7 @@ def _tiles(runs: Iterator[Run], *, device: torch.device) -> tuple[Tile, ...]:
         else:
             together.append([run])
     together.sort(key=lambda runs: runs[0].queries.start)  # neighbours share keys in the cache
-    return tuple(_tile(runs, device=device) for runs in together)
+    return tuple(_tile(runs) for runs in together)
 
 
 def _alike(runs: list[Run], *, waste: float) -> list[list[Run]]:
@@ -445,13 +445,13 @@ def _fit(runs: list[Run]) -> bool:
     return scores <= min(TILE_SCORES, TILE_WASTE * sum(math.prod(_sides(run)) for run in runs))
 
 
-def _tile(runs: list[Run], *, device: torch.device) -> Tile:
+def _tile(runs: list[Run]) -> Tile:
     most_queries, most_keys = _sides(*runs)
     queries, keys = [], []
     for run in runs:
         queries += _filled((run.queries,), most_queries)
         keys += _filled(run.keys, most_keys)
-    bias = _bias(runs, most_queries, most_keys, device=device)
+    bias = _bias(runs, most_queries, most_keys)
     return Tile(runs=len(runs), queries=tuple(queries), keys=tuple(keys), bias=bias)
 
 
@@ -460,7 +460,7 @@ def _filled(pieces: tuple[slice, ...], length: int) -> list[Piece]:
     return [Piece(tokens) for tokens in pieces] + [Piece(slice(0, missing), filling=True)] * (missing > 0)
 
 
-def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.device) -> Tensor | None:
+def _bias(runs: list[Run], most_queries: int, most_keys: int) -> Tensor | None:
     if all(run.is_full and run.key_count == most_keys for run in runs):
         return None
     bias = torch.zeros(len(runs), most_queries, most_keys)
@@ -468,7 +468,7 @@ def _bias(runs: list[Run], most_queries: int, most_keys: int, *, device: torch.d
         if not run.is_full:
             of_run[: run.query_count, : run.key_count] = run.bias
         of_run[:, run.key_count :] = float("-inf")
-    return bias.to(device)
+    return bias
 
 
 def _length(tokens: slice) -> int:

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cdlm_lab.attention.document import (
     DISTANCE_BUCKETS,
@@ -13,6 +13,7 @@ from cdlm_lab.attention.document import (
     CrossDocumentAttention,
     OccurrenceAttention,
     alignment_weights,
+    contextualised,
     masked_softmax,
 )
 from cdlm_lab.tasks.tagging.examples import BUCKETS
@@ -170,3 +171,12 @@ def test_a_word_without_occurrences_gets_zero_and_gradients_that_are_numbers(att
     (c.sum() + weights.sum()).backward()
     assert not encodings.grad.any()
     assert all(weight.grad.isfinite().all() for weight in attention.parameters())
+
+
+def test_rows_of_a_gru_do_not_see_each_other():
+    gru, states = nn.GRU(3, 2, batch_first=True, bidirectional=True), torch.randn(3, 4, 3)
+    mask = torch.tensor([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0]]).bool()
+    actual = contextualised(gru, states, mask)
+    torch.testing.assert_close(actual[2, :2], gru(states[2:, :2])[0][0])
+    assert not actual[1].any()
+    assert not actual[2, 2:].any()

@@ -36,7 +36,12 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from transformers.models.longformer.modeling_longformer import LongformerClassificationHead
 from transformers.utils import ModelOutput
 
-from cdlm_lab.attention.document import AttentionPooling, CrossDocumentAttention, alignment_weights
+from cdlm_lab.attention.document import (
+    AttentionPooling,
+    CrossDocumentAttention,
+    alignment_weights,
+    contextualised,
+)
 from cdlm_lab.attention.plan import Plan
 from cdlm_lab.encoders.checkpoint import is_trained, own_randomness
 from cdlm_lab.encoders.encoder import (
@@ -52,7 +57,6 @@ from cdlm_lab.encoders.frozen import ENDS, lengths_of, sentence_vectors
 from cdlm_lab.encoders.language_model import Items, label_loss, pair_loss
 from cdlm_lab.encoders.packed import read_only_globals
 from cdlm_lab.encoders.precision import as_weights, found_on_cpu, in_full
-from cdlm_lab.encoders.recurrent import contextualised
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.tokens import FIRST_WORD
 

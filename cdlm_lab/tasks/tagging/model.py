@@ -42,14 +42,16 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import LongformerConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import ModelOutput
 
-from cdlm_lab.attention.document import OccurrenceAttention
+from cdlm_lab.attention.document import (
+    OccurrenceAttention,
+    contextualised,
+)
 from cdlm_lab.encoders import encoder
 from cdlm_lab.encoders.checkpoint import own_randomness, read_own_model
 from cdlm_lab.encoders.encoder import EncoderWithHead, LoadOptions
 from cdlm_lab.encoders.frozen import ENDS, WordEncodings, word_pieces
 from cdlm_lab.encoders.language_model import Items, label_loss
 from cdlm_lab.encoders.precision import as_weights, in_full
-from cdlm_lab.encoders.recurrent import contextualised
 from cdlm_lab.errors import check_choice
 from cdlm_lab.examples.collate import padded
 from cdlm_lab.examples.masking import NOT_MASKED
