@@ -231,7 +231,7 @@ def paper(given: Any) -> Part:
             gradient_checkpointing=one.gradient_checkpointing,
         )
         one.config.attention_probs_dropout_prob = one.attention_dropout
-        with timing.fresh_process() as process:
+        with timing.fresh_process(preloaded=True) as process:
             seconds, mib = process.submit(step_of, one, given.precision, given.device).result()
         row = {"setting": one.name, "shape": f"{one.batch} x {one.length:,}", "seconds": seconds, "mib": mib}
         row["estimated_seconds"] = one.batch * training_seconds(cost, one.config, rate=rate)

@@ -12,6 +12,8 @@ float32), on random tokens, 15% of them masked:
     tiny     the small model that comes with the project; without dropout, as it is trained
     pairs    the pairwise coreference scorer on minilm: whole documents, 9 global tokens ([CLS], two marked
              mentions); hidden dropout 0.1
+    sentences  minilm on sentences of 20 to 60 tokens, padded, without global tokens, as models of MSPP, CDA,
+             and Doc-ARC read; Hugging Face's is then RoBERTa, with PyTorch's own attention
 
 Both models have the same weights, dropout, precision and optimiser, and take turns (A B A B ...), so that
 drifts in the machine's speed affect both; the ratio is the median of the ratios of each pair of steps. After
@@ -73,7 +75,8 @@ EXAMPLES = {1024: 2, 4096: 1}  # length -> batch size of minilm
 TINY = {"length": 512, "window": 32, "examples": 4}  # as in storyworld_tiny.yaml
 PAIRS = {"length": 1024, "window": 128, "examples": 4}  # documents as long as those of ECB+
 PAIR_GLOBALS = 9
-PARTS = ("minilm", "tiny", "pairs")
+SENTENCES = {"length": 60, "window": 120, "examples": 32}
+PARTS = ("minilm", "tiny", "pairs", "sentences")
 GLOBALS = ("15%", "0")
 DROPOUTS = (0.1, 0.0)
 PRECISIONS = ("float32", "bfloat16")
@@ -97,7 +100,7 @@ class Case:
     """Settings of one row of the table."""
 
     part: str  # one of PARTS
-    length: int  # tokens of each example; there is no padding
+    length: int  # tokens of each example; there is no padding, but in sentences, where it counts as tokens
     window: int  # attention window
     examples: int  # batch size
     global_tokens: int  # global tokens of each example
@@ -141,17 +144,24 @@ class Case:
         with own_randomness(0):
             if self.part == "pairs":
                 model = PairScorer(self.config)
-            elif way == FULL:
-                form = {name: getattr(self.config, name) for name in COPIED_SETTINGS}
-                model = RobertaForMaskedLM(RobertaConfig(**form, max_position_embeddings=self.length + 2))
             else:
                 model = (CrossDocumentLM if way == "ours" else LongformerForMaskedLM)(self.config)
                 torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it uninitialised
+        if way == FULL or (way == "huggingface" and self.part == "sentences"):
+            model = self._with_full_attention(model)
         if way == "ours":
             replace_self_attention(model)
             if self.part == "pairs":
                 read_only_globals(model.longformer)
         return model.train()
+
+    def _with_full_attention(self, model: PreTrainedModel) -> PreTrainedModel:
+        """RoBERTa with the weights of a Longformer, but its global projections."""
+        form = {name: getattr(self.config, name) for name in COPIED_SETTINGS}
+        full = RobertaForMaskedLM(RobertaConfig(**form, max_position_embeddings=self.length + 2))
+        named = {name.replace("longformer.", "roberta."): w for name, w in model.state_dict().items()}
+        full.load_state_dict({name: named[name] for name in full.state_dict()})
+        return full
 
     def batch(self) -> dict[str, Tensor]:
         """Return a batch of random tokens. Masked tokens are at random positions, the mentions of pairs at
@@ -175,6 +185,12 @@ class Case:
         masked = order[:, : round(MASKED_SHARE * self.length)]
         is_global.scatter_(1, order[:, : self.global_tokens], 1)
         labels = torch.full(shape, NOT_MASKED).scatter(1, masked, input_ids.gather(1, masked))
+        if self.part == "sentences":
+            ends = torch.linspace(self.length // 3, self.length, self.examples).long()
+            batch["attention_mask"] = (torch.arange(self.length) < ends[:, None]).long()
+            padding = batch["attention_mask"] == 0
+            batch["input_ids"] = input_ids.masked_fill(padding, self.config.pad_token_id)
+            labels.masked_fill_(padding, NOT_MASKED)
         return {**batch, "labels": labels}
 
 
@@ -239,6 +255,9 @@ def cases(
     for precision, dropout in product(precisions, dropouts) if "pairs" in parts else ():
         form = {"attention_dropout": dropout, "precision": precision}
         yield Case(part="pairs", **PAIRS, global_tokens=PAIR_GLOBALS, **form)
+    for precision, dropout in product(precisions, dropouts) if "sentences" in parts else ():
+        form = {"attention_dropout": dropout, "precision": precision}
+        yield Case(part="sentences", **SENTENCES, global_tokens=0, **form)
     for precision, share in product(precisions, shares) if "tiny" in parts else ():
         count = number_of_globals(share, TINY["length"])
         yield Case(part="tiny", **TINY, global_tokens=count, attention_dropout=0.0, precision=precision)

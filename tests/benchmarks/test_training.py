@@ -34,16 +34,16 @@ def test_the_grid_is_that_of_two_shapes_two_globals_two_dropouts_two_precisions(
         *((4096, 512, 614), (4096, 512, 0)),
     }
     chosen = list(benchmark.cases(lengths=[1024], shares=["15%"], dropouts=[0.1], precisions=["bfloat16"]))
-    assert [case.part for case in chosen] == ["minilm", "pairs", "tiny"]
-    assert [case.global_tokens for case in chosen] == [154, 9, 77]
+    assert [case.part for case in chosen] == ["minilm", "pairs", "sentences", "tiny"]
+    assert [case.global_tokens for case in chosen] == [154, 9, 0, 77]
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("part", benchmark.PARTS)
 def test_both_models_have_one_loss_and_only_ours_has_our_attention(part: str):
-    losses = {}
+    losses, few = {}, {"global_tokens": 0, "window": 128} if part == "sentences" else {}
     for way in benchmark.WAYS:
-        step = benchmark.TrainingStep(case_of(part), way, device=CPU)
+        step = benchmark.TrainingStep(case_of(part, **few), way, device=CPU)
         assert step.model.training
         ours = [isinstance(module, LocalGlobalSelfAttention) for module in step.model.modules()]
         assert any(ours) == (way == "ours")

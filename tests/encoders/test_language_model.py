@@ -75,6 +75,24 @@ def test_words_that_fill_up_the_vocabulary_change_no_loss_and_no_gradient(langua
     torch.testing.assert_close(*gradients, rtol=1e-5, atol=1e-6)
 
 
+def test_a_batch_with_its_plan_has_the_same_loss_and_logits(language_model: CrossDocumentLM) -> None:
+    whole = batch_of()
+    rows = [
+        {
+            name: row[:length].numpy()
+            for name, row in zip(whole, values, strict=True)
+            if name != "attention_mask"
+        }
+        for values, length in zip(zip(*whole.values(), strict=True), (32, 20, 32), strict=True)
+    ]
+    window = language_model.config.attention_window[0]
+    plain, planned = (Collate(pad_token_id=1, window=given)(rows) for given in (None, window))
+    assert planned.keys() - plain.keys() == {"plan", "masked_places"}
+    expected, found = language_model(**plain), language_model(**planned)
+    assert torch.equal(found.loss, expected.loss)
+    assert torch.equal(found.logits, expected.logits)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
 def test_on_a_gpu_no_step_waits_for_the_cpu(language_model: CrossDocumentLM, dropout: float) -> None:
