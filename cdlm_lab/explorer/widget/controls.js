@@ -59,6 +59,7 @@ function headPicker(count, chosen, onChange) {
     const label = element("label");
     const box = element("input");
     box.type = "checkbox";
+    box.setAttribute("aria-label", `head ${head + 1}`);
     box.checked = picked.has(head);
     box.addEventListener("change", () => {
       if (box.checked) picked.add(head);

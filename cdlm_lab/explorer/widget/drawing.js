@@ -4,7 +4,7 @@
 const FAR = "no direct weight: too far";
 const CUT = "no direct weight: attention between documents is cut";
 const UNREAD = "not read: the documents are longer than what the model takes";
-const STRONGEST = 0.72; // opacity of the first word of a document
+const STRONGEST = 0.68; // opacity of the first word of a document
 
 // By rank: words below the top fifth of their document stay white.
 function shadeOfRank(rank) {
