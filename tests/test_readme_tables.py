@@ -36,19 +36,11 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     assert len(overview.split()) <= 3_000
 
 
-def test_the_python_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("readme", "least"), [(READMES[0], 10), (ROOT / "cdlm_lab" / "README.md", 11)])
+def test_what_the_python_of_a_readme_shows_is_what_comes(
+    readme: Path, least: int, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(ROOT)
-    (code,) = re.findall(r"```python\n(.*?)```", READMES[0].read_text(encoding="utf-8"), re.DOTALL)
-    names: dict[str, object] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ForeignText)
-        exec(compile(code, "README.md", "exec"), names)
-    assert names["model"].name == "storyworld/cdlm"
-
-
-def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(ROOT)
-    readme = ROOT / "cdlm_lab" / "README.md"
     shown = "\n".join(re.findall(r"```pycon\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL))
     differences: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -56,5 +48,5 @@ def test_what_the_readme_for_developers_shows_is_what_comes(monkeypatch: pytest.
     with warnings.catch_warnings():
         warnings.simplefilter("error", ForeignText)
         runner.run(examples, out=differences.append)
-    assert runner.summarize(verbose=False).attempted > 10
+    assert runner.summarize(verbose=False).attempted >= least
     assert not differences, "".join(differences)
