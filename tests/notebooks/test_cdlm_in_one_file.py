@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from cdlm_lab.attention.layer import replace_self_attention
 from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.packed import replace_self_attention
 
 FILE = Path(__file__).resolve().parents[2] / "notebooks" / "cdlm_in_one_file.py"
 SETTINGS = {"longest": 80, "window": 8}
