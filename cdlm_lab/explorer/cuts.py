@@ -9,6 +9,8 @@ far as hidden words go, since they never see beyond their window.
 The scorers of coreference and matching, which come with the project for storyworld, were trained whole: the
 table says what these models use, not what another could do without. Global tokens outside the documents, the
 first one of both, still join them.
+
+Recorded in `data/results/cut_storyworld.json` and, for news, `data/results/cut_news.json`.
 """
 
 from __future__ import annotations
