@@ -220,23 +220,24 @@ def settings() -> Iterator[Setting]:
 def paper(given: Any) -> Part:
     """A step of each paper's settings: estimated and measured; on a CPU of a model of two narrow layers."""
     rate, rows = measured_rate(given.precision), []
-    for one in settings():
-        one = one if given.device.type == "cuda" else _small(one)
-        cost = estimate(
-            one.config,
-            length=one.length,
-            batch=one.batch,
-            global_tokens=one.global_tokens,
-            bytes_per_number=bytes_per_number(given.precision),
-            gradient_checkpointing=one.gradient_checkpointing,
-        )
-        one.config.attention_probs_dropout_prob = one.attention_dropout
-        with timing.fresh_process(preloaded=True) as process:
+    with timing.fresh_process(preloaded=True) as process:
+        for one in settings():
+            one = one if given.device.type == "cuda" else _small(one)
+            cost = estimate(
+                one.config,
+                length=one.length,
+                batch=one.batch,
+                global_tokens=one.global_tokens,
+                bytes_per_number=bytes_per_number(given.precision),
+                gradient_checkpointing=one.gradient_checkpointing,
+            )
+            one.config.attention_probs_dropout_prob = one.attention_dropout
             seconds, mib = process.submit(step_of, one, given.precision, given.device).result()
-        row = {"setting": one.name, "shape": f"{one.batch} x {one.length:,}", "seconds": seconds, "mib": mib}
-        row["estimated_seconds"] = one.batch * training_seconds(cost, one.config, rate=rate)
-        row["estimated_mib"] = (cost.activation_bytes + cost.state_bytes * 3 / 4) / 2**20
-        rows.append(row)
+            expected = one.batch * training_seconds(cost, one.config, rate=rate)
+            row = {"setting": one.name, "shape": f"{one.batch} x {one.length:,}", "seconds": seconds}
+            row |= {"mib": mib, "estimated_seconds": expected}
+            row["estimated_mib"] = (cost.activation_bytes + cost.state_bytes * 3 / 4) / 2**20
+            rows.append(row)
     columns = {"setting": "{setting}", "batch": "{shape}", "s a step": "{seconds:.3f}"}
     columns |= {"estimated s": "{estimated_seconds:.3f}", "MiB": "{mib:,.0f}"}
     columns |= {"estimated MiB": "{estimated_mib:,.0f}"}
