@@ -69,10 +69,12 @@ PEOPLE = words(
     "Hunter Ingram Irving Jarvis Joyner Keller Knight Lambert Lawson Mason Mercer Nash Norris Osborn Owens "
     "Palmer Potter Quigley Quinn Ramsey Reeves Sawyer Spencer Tanner Turner Underwood Usher Vance Vaughn"
 )
+THINGS = words("bridge school market station library chapel theatre harbour museum mill hotel factory")
 DAYS = words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-EVENTS = words("fire flood storm blast landslide earthquake")
+EVENTS = {"fire": "burned", "flood": "was flooded", "storm": "lost its roof", "blast": "was damaged"}
 SENTENCES = [  # what a report may say, each in two wordings
     ("A {event} struck {place} on {day} .", "On {day} there was a {event} in {place} ."),
+    ("The {thing} {happened} .", "People saw how the {thing} {happened} ."),
     ("Mayor {mayor} visited the town .", "The town was visited by mayor {mayor} ."),
     ("Police chief {chief} counted {hurt} hurt .", "{hurt} were hurt , said police chief {chief} ."),
     ("The damage was put at {cost} million .", "It will cost {cost} million to repair ."),
@@ -81,14 +83,22 @@ SENTENCES = [  # what a report may say, each in two wordings
 
 
 def invented_events(count: int, *, seed: int) -> list[Documents]:
-    """Two reports of each of `count` events, from templates; each leaves out a fifth of what happened. The
+    """Two reports of each of `count` events, from templates; each leaves out a third of what happened. The
     names of mayors, chiefs and witnesses differ, so that a small model learns soon what to look for."""
     draw, events = random.Random(seed), []
     for _ in range(count):
+        event = draw.choice(list(EVENTS))
         mayor, chief, witness = (draw.choice(PEOPLE[first::3]) for first in range(3))
         hurt, cost = str(draw.randrange(10, 50)), str(draw.randrange(50, 100))
-        facts = {"event": draw.choice(EVENTS), "mayor": mayor, "chief": chief, "witness": witness}
+        facts = {
+            "event": event,
+            "happened": EVENTS[event],
+            "mayor": mayor,
+            "chief": chief,
+            "witness": witness,
+        }
         facts |= {"hurt": hurt, "cost": cost, "place": draw.choice(PLACES), "day": draw.choice(DAYS)}
+        facts |= {"thing": draw.choice(THINGS)}
         reports = [draw.sample(SENTENCES, 4) for _ in range(2)]
         events.append([" ".join(draw.choice(one).format(**facts) for one in report) for report in reports])
     return events
