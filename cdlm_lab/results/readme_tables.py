@@ -115,13 +115,15 @@ def _coreference(
     folder: str = "ecb_plus_minilm",
     order: Sequence[str] = _BASELINES,
     papers: Sequence[SystemRow] = (),
+    label: str = "",
 ) -> ScoreTable:
-    """Table 2 of CDLM: our models, the baselines in the given order, and rows of the paper."""
+    """Table 2 of CDLM: our models (`label`: what the first is called; "" = its encoder and what it reads),
+    the baselines in the given order, and rows of the paper."""
     file = results / folder / f"{name}.json"
     rows, mark = {row.system: row for row in rows_of(file)}, f" {read_report(file).mark}".rstrip()
     encoder = "CDLM" if name.endswith(("_cdlm", "coreference")) else "MiniLM"
     context = "whole documents" if name.endswith(("documents", "coreference")) else "sentences only"
-    labels = {"this run": f"{encoder}, {context}"} | SCORERS
+    labels = {"this run": label or f"{encoder}, {context}"} | SCORERS
     ours = [
         replace(rows[system], label=f"{label}{mark}") for system, label in labels.items() if system in rows
     ]
@@ -138,6 +140,34 @@ def _coreference(
 def _of_paper(table: str, labels: Mapping[str, str], kind: str = "event") -> list[SystemRow]:
     named = {system: f"paper: {label}" for system, label in labels.items()}
     return tables.published_rows("cdlm", table, f"ECB+ {kind}", named)
+
+
+def _found_mentions(results: Path) -> ScoreTable:
+    """How well mentions of events and entities are found."""
+    rows = [
+        replace(row, label=f"{kind} mentions")
+        for kind in ("event", "entity")
+        for row in rows_of(results / "ecb_english" / "mentions.json", kind)
+    ]
+    columns = [*_PRECISE_SPANS[:3], measured("F1 of the last word", "last_word_f1")]
+    return table_of(rows, columns, first="what")
+
+
+def _end_to_end(results: Path) -> ScoreTable:
+    """Coreference of the mentions that were found, with and without clusters of one mention."""
+    groups = {"found_events": ("event",), "found_entities": ("entity", "all")}
+    rows = [
+        replace(row, label=group)
+        for file, kinds in groups.items()
+        for kind in kinds
+        for group in (kind, f"{kind}, without singletons")
+        for row in rows_of(results / "ecb_english" / f"{file}.json", group)
+        if row.system == "this run"
+    ]
+    measures = coreference.MEASURES.items()
+    columns = [*(measured(heading, f"{name}/f1", bare=True) for name, heading in measures)]
+    columns += [measured("CoNLL F1", "conll/f1"), measured("mentions F1", "mentions/f1", bare=True)]
+    return table_of(rows, columns, first="what")
 
 
 _WHOLE = {"cdlm/documents": "CDLM, whole documents"}
@@ -280,6 +310,14 @@ RUN_TABLES: Mapping[str, Made] = {
     "ecb-events-two-passes": partial(_coreference, name="event_two_passes_cdlm"),
     "ecb-entities-longer": partial(_coreference, name="entity_sentences_longer"),
     "ecb-entities": partial(_coreference, name="entity_sentences", papers=_of_paper("2", _WHOLE, "entity")),
+    **{
+        f"ecb-one-reading-{kind}": partial(
+            _coreference, folder="ecb_english", name=kind, label="one reading, sentences only"
+        )
+        for kind in ("events", "entities")
+    },
+    "ecb-mentions": _found_mentions,
+    "ecb-end-to-end": _end_to_end,
     "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
     "ecb-event-documents": partial(_coreference, name="event_documents", order=_BASELINES[:1]),
     "ecb-event-all-documents": partial(_coreference, name="event_all_documents"),

@@ -8,7 +8,7 @@ training histories. Language models, from which encoders are loaded, are stored 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from cdlm_lab.encoders.model_folder import (
 from cdlm_lab.parameters import RUN_FILE, ParameterError
 
 REPORT_FILE = "report.json"
-THRESHOLD = "threshold"  # a row in coreference reports, and so an entry in shipped runs
+THRESHOLD, MERGED = "threshold", "merged"  # of coreference: in its reports, and in shipped runs
 Entry = TypeVar("Entry")
 
 
@@ -126,12 +126,27 @@ def trained_model(name: str, training: str = "") -> Path:
 
 def trained_threshold(name: str) -> float | None:
     """The clustering threshold that a finished run chose on dev; None if none. ParameterError: damaged."""
+    return _kept_or_reported(name, THRESHOLD, _threshold_in)
+
+
+def trained_merged(name: str) -> float | None:
+    """The share of the mentions that a run learned from which join the gold cluster of an earlier one; None =
+    it is not known. ParameterError: damaged."""
+    return _kept_or_reported(name, MERGED, lambda report: report["data"].get(MERGED, {}).get("train"))
+
+
+def _threshold_in(report: Mapping[str, Any]) -> float | None:
+    return next((row["value"] for row in report["scores"] if row["metric"] == THRESHOLD), None)
+
+
+def _kept_or_reported(
+    name: str, key: str, in_report: Callable[[Mapping[str, Any]], float | None]
+) -> float | None:
+    """A number of a run: in its report, or of a shipped one, which has none, in its run file."""
     run = trained_run(name)
     file = run / REPORT_FILE if (run / REPORT_FILE).is_file() else run / RUN_FILE
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
-        if file.name == RUN_FILE:
-            return values.get(THRESHOLD)
-        return next((row["value"] for row in values["scores"] if row["metric"] == THRESHOLD), None)
+        return values.get(key) if file.name == RUN_FILE else in_report(values)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ParameterError(f"{file} cannot be read ({error}); name another run") from None

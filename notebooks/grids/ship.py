@@ -34,7 +34,7 @@ from cdlm_lab.runs.identity import MADE_FILE
 from cdlm_lab.runs.report import REPORT_FILE, read_report
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.training.trained import SYSTEMS_FOLDER, THRESHOLD, trained_threshold
+from cdlm_lab.training.trained import MERGED, SYSTEMS_FOLDER, THRESHOLD, trained_merged, trained_threshold
 
 _LANGUAGE_MODELS = "pretraining"  # name of the runs that train language models
 _LONGEST_PATH = 1_000
@@ -73,8 +73,8 @@ def ship_run(source: str | os.PathLike[str], name: str, judged: Sequence[str] = 
             return target
         parameters = {k: _placeless(v) for k, v in values["parameters"].items() if k != "run_folder"}
         kept = {"name": values["name"], "parameters": parameters}
-        if (threshold := trained_threshold(str(run))) is not None:
-            kept[THRESHOLD] = threshold
+        known = {THRESHOLD: trained_threshold(str(run)), MERGED: trained_merged(str(run))}
+        kept |= {name: value for name, value in known.items() if value is not None}
         _write_json(new / RUN_FILE, kept)
         for model in models:
             _copy_in_half_precision(model, new / model.relative_to(run), about)

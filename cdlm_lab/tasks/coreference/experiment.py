@@ -45,7 +45,7 @@ from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.items import UNTRAINED
 from cdlm_lab.runs.made import encoder_facts
 from cdlm_lab.runs.own import by_item
-from cdlm_lab.runs.report import changed_since, read_report, read_run_file, write_json
+from cdlm_lab.runs.report import changed_since, read_run_file, write_json
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report, train_small
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -81,7 +81,7 @@ from cdlm_lab.tasks.coreference.scoring import (
 )
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
-from cdlm_lab.training.trained import REPORT_FILE, folder_of_run, trained_model, trained_threshold
+from cdlm_lab.training.trained import trained_merged, trained_model, trained_threshold
 from cdlm_lab.training.validation import Judge
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
@@ -225,6 +225,8 @@ class CoreferenceRun(ModelRun, Scorer):
 
     def check(self) -> None:
         """Raise ParameterError if a run to compare with is not finished or has other mentions."""
+        if self.settings.threshold_by != "dev":
+            of_trained(self.settings)
         if pooled := self.settings.pooled_with:
             read_pooled(Path(pooled), self.settings.kind)
         for split in ("dev", "test"):
@@ -581,16 +583,23 @@ def threshold_for(
     """The threshold as `threshold_by` says: the best on dev; that of the run which `trained` names; or the
     one at which the same share of the mentions is merged in test as in the gold clusters of what that run was
     trained on, which needs no gold of test and no scores that mean the same there."""
-    run, by = prepared.settings.trained, prepared.settings.threshold_by
-    if by == "dev":
+    if prepared.settings.threshold_by == "dev":
         return choose_threshold(prepared, dev)
-    threshold = trained_threshold(run)
-    if threshold is None:
-        raise ParameterError(f"threshold_by is {by!r}, but {run} chose no threshold; name a finished run")
-    if by == "unlabelled":
-        share = read_report(folder_of_run(run) / REPORT_FILE).data["merged"]["train"]
-        threshold = clustering.threshold_of_share([one.tree for one in test], share)
+    threshold = of_trained(prepared.settings)
+    if prepared.settings.threshold_by == "unlabelled":
+        threshold = clustering.threshold_of_share([one.tree for one in test], threshold)
     return choose_threshold(prepared, dev, among=[threshold])
+
+
+def of_trained(settings: Settings) -> float:
+    """The threshold of the run that `trained` names, or for `unlabelled` the share of its mentions that are
+    merged. Raises ParameterError if it does not say."""
+    by, run = settings.threshold_by, settings.trained
+    known = trained_threshold(run) if by == "trained" else trained_merged(run)
+    if known is None:
+        what = "chose no threshold" if by == "trained" else "does not say how many of its mentions are merged"
+        raise ParameterError(f"threshold_by is {by!r}, but {run} {what}; name a finished run, or write 'dev'")
+    return known
 
 
 def choose_threshold(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cdlm_lab.data.records import gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.examples.collate import Collate
 from cdlm_lab.examples.tokens import EncodedDocuments, from_tokenizer
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference import experiment, view
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.examples import corefer, group_mentions, marks_from_tokenizer, pairs_within
@@ -231,3 +233,8 @@ def test_a_trained_scorer_is_judged_on_a_corpus_without_training_texts(
     assert abs((count - clusters) / count - share) <= 0.5 / count + 1e-9
     with pytest.raises(ValueError, match="no split train"):
         experiment.prepare(replace(given, corpus=str(elsewhere), run_folder=str(tmp_path / "none")))
+    written = json.loads((run / "report.json").read_text())
+    (run / "report.json").write_text(json.dumps(written | {"data": {}}))
+    refused = {"threshold_by": "unlabelled", "run_folder": str(tmp_path / "refused")}
+    with pytest.raises(ParameterError, match="does not say how many of its mentions are merged; name a"):
+        experiment.prepare(replace(given, **there | refused))
