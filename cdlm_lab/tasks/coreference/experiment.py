@@ -64,7 +64,6 @@ from cdlm_lab.tasks.coreference.evaluation import (
     write_for_scorers,
 )
 from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, corefer, pairs_within
-from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.model import OneReadingScorer, PairScorer, ScorerName, load_pair_scorer
 from cdlm_lab.tasks.coreference.readings import ReadingExamples
 from cdlm_lab.tasks.coreference.scoring import (
@@ -79,9 +78,10 @@ from cdlm_lab.tasks.coreference.scoring import (
     predict_groups,
     response_at,
 )
+from cdlm_lab.tasks.coreference.thresholds import choose_threshold, of_trained, threshold_for
 from cdlm_lab.training.config import TrainingConfig, Workers
 from cdlm_lab.training.fine_tuning import TrainingJob, config_of_passes
-from cdlm_lab.training.trained import trained_merged, trained_model, trained_threshold
+from cdlm_lab.training.trained import trained_model
 from cdlm_lab.training.validation import Judge
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "train_small"]
@@ -89,8 +89,6 @@ __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train", "tra
 SPLITS = get_args(CoreferenceSplit)
 SYSTEM = "this run"  # its name in tables
 CONLL_F1 = "conll/f1"
-THRESHOLDS = np.round(np.arange(0.02, 1.0, 0.02), 2)
-LOW_THRESHOLDS = (0.0005, 0.001, 0.002, 0.005, 0.01)  # of `one-reading` as well
 # Dev pairs for the validation loss after each epoch; also at most a quarter of the number of training pairs.
 DEV_PAIRS, LEAST_DEV_PAIRS = 2_000, 64
 HEAD_RATE = 10.0  # of the MLP of `one-reading`, which is new, times the rate of its encoder
@@ -575,45 +573,6 @@ def predict_split(
         first=first_scores(prepared, split),
         share=share,
     )
-
-
-def threshold_for(
-    prepared: CoreferenceRun, dev: Sequence[GroupPrediction], test: Sequence[GroupPrediction]
-) -> clustering.ThresholdChoice:
-    """The threshold as `threshold_by` says: the best on dev; that of the run which `trained` names; or the
-    one at which the same share of the mentions is merged in test as in the gold clusters of what that run was
-    trained on, which needs no gold of test and no scores that mean the same there."""
-    if prepared.settings.threshold_by == "dev":
-        return choose_threshold(prepared, dev)
-    threshold = of_trained(prepared.settings)
-    if prepared.settings.threshold_by == "unlabelled":
-        threshold = clustering.threshold_of_share([one.tree for one in test], threshold)
-    return choose_threshold(prepared, dev, among=[threshold])
-
-
-def of_trained(settings: Settings) -> float:
-    """The threshold of the run that `trained` names, or for `unlabelled` the share of its mentions that are
-    merged. Raises ParameterError if it does not say."""
-    by, run = settings.threshold_by, settings.trained
-    known = trained_threshold(run) if by == "trained" else trained_merged(run)
-    if known is None:
-        what = "chose no threshold" if by == "trained" else "does not say how many of its mentions are merged"
-        raise ParameterError(f"threshold_by is {by!r}, but {run} {what}; name a finished run, or write 'dev'")
-    return known
-
-
-def choose_threshold(
-    prepared: CoreferenceRun, predictions: Sequence[GroupPrediction], *, among: Sequence[float] = ()
-) -> clustering.ThresholdChoice:
-    """The threshold with the best CoNLL F1 on dev, without singletons if the settings leave these out.
-    `among`: the candidates; () = the usual ones."""
-    key, singletons = key_of(prepared.topics["dev"], prepared.settings.kind), prepared.settings.singletons
-
-    def conll_f1(threshold: float) -> float:
-        return score(key, response_at(predictions, threshold), singletons=singletons)["conll"].f1
-
-    low = LOW_THRESHOLDS if prepared.settings.scorer == "one-reading" else ()
-    return clustering.best_threshold(among or [*low, *THRESHOLDS.tolist()], conll_f1)
 
 
 # ---- scores and the report ----

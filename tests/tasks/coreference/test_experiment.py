@@ -31,6 +31,7 @@ from cdlm_lab.tasks.coreference.experiment import (
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
 from cdlm_lab.tasks.coreference.scoring import Predictions, score_pairs
+from cdlm_lab.tasks.coreference.thresholds import THRESHOLDS
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
 
@@ -238,7 +239,7 @@ def test_decisions_in_bfloat16_are_those_of_float32(pair_settings: Settings):
     assert len(np.unique(rounded)) > 0.9 * len(np.unique(exact)), "heads compute in float32: few are equal"
     assert 0 < np.abs(rounded - exact).max() < 0.04
     assert np.abs(rounded - exact).mean() < 0.003
-    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in experiment.THRESHOLDS]
+    same = [((exact > threshold) == (rounded > threshold)).mean() for threshold in THRESHOLDS]
     assert np.mean(same) > 0.997
 
 

@@ -24,6 +24,7 @@ from cdlm_lab.tasks.coreference.examples import MentionGroup, group_mentions
 from cdlm_lab.tasks.coreference.experiment import CoreferenceRun, Settings
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Predictions
+from cdlm_lab.tasks.coreference.thresholds import choose_threshold
 
 
 def document(
@@ -133,7 +134,7 @@ def test_the_threshold_is_chosen_with_the_clusters_that_are_scored(prepared: Cor
     for singletons in (True, False):
         settings = replace(prepared.settings, singletons=singletons)
         toy = replace(prepared, settings=settings, topics={"dev": topics})
-        chosen[singletons] = choice = experiment.choose_threshold(toy, [prediction])
+        chosen[singletons] = choice = choose_threshold(toy, [prediction])
         response = scoring.response_at([prediction], choice.threshold)
         assert choice.score == score(key, response, singletons=singletons)["conll"].f1
     assert chosen[True].threshold > 0.8
