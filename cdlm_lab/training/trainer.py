@@ -263,7 +263,8 @@ class Loop:
 
     def step(self, micro_batches: Sequence[Mapping[str, Tensor]]) -> tuple[float, Tensor]:
         """One update; returns its learning rate, and the norm of the gradients before they were clipped."""
-        items = sum(batch["labels"].ne(NOT_MASKED).sum() for batch in micro_batches).to(self.device)
+        items = sum(batch["labels"].ne(NOT_MASKED).sum() for batch in micro_batches)
+        items = items.to(self.device, non_blocking=True)
         if self.processes > 1:
             items = self.accelerator.gather(items[None]).sum()
         for number, batch in enumerate(micro_batches, start=1):
