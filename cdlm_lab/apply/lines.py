@@ -103,28 +103,36 @@ class _Claim(_Record):
     evidence: list[FilledText]
 
 
-def _of_texts(model: LanguageModel, given: _Texts) -> Result:
-    if given.source is not None:
-        return model.attention(given.texts, given.source)
-    return model.fill(given.texts) if any(map(model.has_blank, given.texts)) else model.encode(given.texts)
+def _of_texts(model: LanguageModel, lines: Sequence[_Texts]) -> list[Result]:
+    """Lines without a source and without a blank are encoded together, the others are read one by one."""
+    results: dict[int, Result] = {}
+    for number, one in enumerate(lines):
+        if one.source is not None:
+            results[number] = model.attention(one.texts, one.source)
+        elif any(map(model.has_blank, one.texts)):
+            results[number] = model.fill(one.texts)
+    rest = [number for number in range(len(lines)) if number not in results]
+    encoded = model.encode([lines[number].texts for number in rest]) if rest else ()
+    results |= zip(rest, encoded, strict=True)
+    return [results[number] for number in range(len(lines))]
 
 
-def _clusters(model: CoreferenceModel, given: _Documents) -> Result:
-    return model.clusters(given.documents, threshold=given.threshold)
+def _clusters(model: CoreferenceModel, lines: Sequence[_Documents]) -> list[Result]:
+    return [model.clusters(one.documents, threshold=one.threshold) for one in lines]
 
 
 @dataclass(frozen=True)
 class Form:
     """The fields of an input line for one class of models, and how they are answered: by a verb that takes a
-    list for each field, or by a function of one line."""
+    list for each field, or by a function of several lines."""
 
     kind: type[_Record]
-    verb: str | Callable[[Any, Any], Result]
+    verb: str | Callable[[Any, Sequence[Any]], Sequence[Result]]
 
     def answer(self, model: Any, lines: Sequence[Any]) -> Sequence[Result]:
         """The answers to several lines. Raises ValueError if one cannot be read."""
         if not isinstance(self.verb, str):
-            return [self.verb(model, one) for one in lines]
+            return self.verb(model, lines)
         names = (name for name in self.kind.model_fields if name != "id")
         return getattr(model, self.verb)(**{name: [getattr(one, name) for one in lines] for name in names})
 

@@ -84,8 +84,10 @@ def test_a_language_model_fills_attends_or_encodes(loaded, cdlm, tmp_path: Path)
         {"texts": texts, "source": [0, "recount"]},
         {"texts": ["A [MASK] fell.", texts[0]]},
     ]
+    rows.append({"texts": ["It rained."]})
     apply_lines("storyworld/cdlm", written(tmp_path, rows), tmp_path / "out.jsonl")
-    encoded, attended, filled = read(tmp_path / "out.jsonl")
+    encoded, attended, filled, last = read(tmp_path / "out.jsonl")
+    assert last["texts"][0]["tokens"] == list(cdlm.encode(["It rained."])[0].tokens)
     assert [one["tokens"] for one in encoded["texts"]] == [list(one.tokens) for one in cdlm.encode(texts)]
     assert attended == json.loads(json.dumps(cdlm.attention(texts, (0, "recount")).as_json()))
     assert filled["blanks"][0]["start"] == 2

@@ -156,6 +156,9 @@ def _log_probabilities(output: Any) -> np.ndarray:
     return output.logits.cpu().double().log_softmax(-1).numpy()
 
 
+AT_ONCE = 4  # claims whose sentences are left out in one batch
+
+
 def evidence_shares(
     verifier: Verifier,
     claims: Sequence[EvidencedClaim],
@@ -181,19 +184,41 @@ def evidence_shares(
         Progress(total=len(claims), desc=name, unit="claim", disable=name is None) as bar,
     ):
         bar.update(len(claims) - len(kept.missing))
-        for number in kept.missing:
-            shares = _shares(verifier, examples, number, precision) if counts[number] else ()
-            kept.values[number] = [*shares, *[0.0] * (k - len(shares))]
+        for start in sorted({number // AT_ONCE * AT_ONCE for number in kept.missing}):
+            some = range(start, min(start + AT_ONCE, len(claims)))  # also after a kill the same ones
+            read = [number for number in some if counts[number]]
+            found = _shares(verifier, examples, read, precision)
+            kept.values[start : some.stop] = 0.0
+            for number, shares in zip(read, found, strict=True):
+                kept.values[number, : len(shares)] = shares
             kept.save_when_due()
-            bar.update(1)
+            bar.update(sum(number in kept.missing for number in some))
     return [tuple(row[:count]) for row, count in zip(kept.values.clip(0, 1).tolist(), counts, strict=True)]
 
 
-def _shares(verifier: Verifier, examples: JointExamples, number: int, precision: Precision) -> np.ndarray:
-    """The shares of the sentences of one claim, as far as they are read."""
+def _shares(
+    verifier: Verifier, examples: JointExamples, numbers: Sequence[int], precision: Precision
+) -> list[np.ndarray]:
+    """The shares of the sentences of each of these claims, as far as they are read."""
     reading = {"collate": verifier.collate, "precision": precision}
     if verifier.system.pairwise:
-        return runs.output_of(verifier.model, [examples[number]], **reading).shares.cpu().numpy()
+        outputs = (runs.output_of(verifier.model, [examples[number]], **reading) for number in numbers)
+        return [output.shares.cpu().numpy() for output in outputs]
+    rows = [_left_out(verifier, examples, number) for number in numbers]
+    if not rows:
+        return []
+    output = runs.output_of(verifier.model, [row for of_claim in rows for row in of_claim], **reading)
+    values = np.split(_log_probabilities(output), np.cumsum([len(of_claim) for of_claim in rows])[:-1])
+    shares = []
+    for of_claim in values:  # (1 + sentences, labels), the first with all sentences
+        of_predicted = of_claim[:, of_claim[0].argmax()]
+        falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
+        shares.append(falls / falls.sum() if falls.any() else falls)
+    return shares
+
+
+def _left_out(verifier: Verifier, examples: JointExamples, number: int) -> list[dict[str, np.ndarray]]:
+    """A claim with all its evidence, and without each sentence in turn."""
     pieces = examples.encoded[examples.records[number].id][: verifier.layout.sentences]
     absent = [None] * (verifier.layout.sentences - len(pieces))
     form = {"layout": verifier.layout, "special": examples.special}
@@ -203,7 +228,4 @@ def _shares(verifier: Verifier, examples: JointExamples, number: int, precision:
         sequence = candidates.joint_sequence([*texts, *absent], **form)
         inputs = ("input_ids", "token_type_ids", "position_ids", "starts")
         rows.append({key: getattr(sequence, key) for key in inputs})
-    values = _log_probabilities(runs.output_of(verifier.model, rows, **reading))  # (1 + sentences, labels)
-    of_predicted = values[:, values[0].argmax()]
-    falls = np.maximum(of_predicted[0] - of_predicted[1:], 0)
-    return falls / falls.sum() if falls.any() else falls
+    return rows

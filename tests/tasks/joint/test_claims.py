@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -289,17 +290,18 @@ def test_shares_of_pairwise_systems_are_the_models_own(name: str):
 def test_shares_are_kept_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file, verifier, original, read = tmp_path / "shares.npy", voting(2, 1, -1), verifying._shares, []
 
-    def stopped(*given: object) -> np.ndarray:
-        if given[2] == 2:
+    def stopped(*given: Any) -> list[np.ndarray]:
+        if 2 in given[2]:
             raise KeyboardInterrupt
         return original(*given)
 
+    monkeypatch.setattr(verifying, "AT_ONCE", 2)
     monkeypatch.setattr(verifying, "_shares", stopped)
     with pytest.raises(KeyboardInterrupt):
         evidence_shares(verifier, CLAIMS, file=file)
     monkeypatch.setattr(verifying, "_shares", lambda *given: read.append(given[2]) or original(*given))
     again = evidence_shares(verifier, CLAIMS, file=file)
-    assert read == [2, 3], "the first two were kept"
+    assert read == [[2, 3]], "the first two were kept"
     assert again == evidence_shares(verifier, CLAIMS)
     assert again[1] == ()
     with pytest.raises(ValueError, match=r"holds numbers of shape \(4, 3\), but there are \(2, 3\)"):
