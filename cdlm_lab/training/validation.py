@@ -8,6 +8,7 @@ of its `forward` has `parts`, name -> (), detached and divided like the loss, so
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,19 +104,16 @@ class Validation:
             num_workers=workers,
             multiprocessing_context="fork" if workers else None,
         )
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[Mapping[str, Any]] = []
 
-    def batches(self) -> Iterator[dict[str, Any]]:
+    def batches(self) -> Iterator[Mapping[str, Any]]:
         """This process's batches."""
         if len(self._kept) == len(self.numbers):
             yield from self._kept
             return
         self._kept = []
         for batch in self._loader:
-            # A copy, as what a worker process sends keeps a file open.
-            self._kept.append(
-                {name: value.clone() if isinstance(value, Tensor) else value for name, value in batch.items()}
-            )
+            self._kept.append(deepcopy(batch))  # what a worker process sends keeps files open
             yield self._kept[-1]
 
     @torch.no_grad()
