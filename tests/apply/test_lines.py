@@ -57,7 +57,7 @@ def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_rea
     long = {name: text + " It rained." * 300 for name, text in documents.items()}
     rows = [
         {"id": 7, "documents": documents},
-        {"documents": {"a": "A fire."}},
+        {"documents": {"a": "A <m>fire</m>."}},
         {"id": "x", "documents": long},
     ]
     rows += [{"documents": documents, "threshold": 0.999999}]
@@ -70,7 +70,7 @@ def test_answers_are_those_of_python_with_what_was_cut_and_what_could_not_be_rea
     result = coreference.clusters(documents)
     noted = {"foreign": result.foreign} if result.foreign else {}
     assert first == {"id": 7, **result.as_json(), **noted}
-    assert wrong["error"].startswith("in.jsonl:2: no mention is marked, and ecb/mentions, which finds them")
+    assert wrong["error"].startswith("in.jsonl:2: documents:1: field marks: there is one mention only")
     assert cut["id"] == "x"
     assert "tokens are not read; a pair has 256" in cut["cut"][0]
     assert len(alone["clusters"]) == 2
