@@ -215,11 +215,7 @@ def apply_lines(
     """
     name, share = local_path(name, "the model"), Shard.named(shard)
     check_least(batch=batch)
-    source, target = (Path(local_path(os.fspath(file), "the file")) for file in (source, target))
-    if not source.exists():
-        raise RunError(f"{source}: there is no such file; check the spelling of the path")
-    if source.resolve() == target.resolve():
-        raise RunError(f"{source} would be read and written; name another file for the answers")
+    source, target = _two_files(source, target)
     form = FORMS[kind_of_name(name)]
     wanted = share.lines(sum(1 for _ in read_json_lines(source, form.kind)), batch)
     target = share.file(target)
@@ -244,6 +240,16 @@ def apply_lines(
         part.flush()
         os.replace(part.name, target)
     return _applied(target)
+
+
+def _two_files(*given: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Source and target. Raises RunError if they are the same, or there is no source."""
+    source, target = (Path(local_path(os.fspath(file), "the file")) for file in given)
+    if not source.exists():
+        raise RunError(f"{source}: there is no such file; check the spelling of the path")
+    if source.resolve() == target.resolve():
+        raise RunError(f"{source} would be read and written; name another file for the answers")
+    return source, target
 
 
 def apply_in_run(run_folder: str, *, model: str, texts: str, system: str = "") -> Report:
