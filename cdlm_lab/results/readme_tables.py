@@ -316,6 +316,12 @@ RUN_TABLES: Mapping[str, Made] = {
         )
         for kind in ("events", "entities")
     },
+    "ecb-meta": partial(
+        _coreference, folder="ecb_english", name="meta_dev", label="one reading, threshold of its dev"
+    ),
+    "ecb-meta-unlabelled": partial(
+        _coreference, folder="ecb_english", name="meta_unlabelled", order=(), label="threshold without gold"
+    ),
     "ecb-mentions": _found_mentions,
     "ecb-end-to-end": _end_to_end,
     "storyworld-coreference": partial(_coreference, folder="storyworld_tiny", name="coreference"),
