@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -54,15 +55,7 @@ def explore(
     if lost := sum(reader.sequence.lost_tokens):
         note = f"{counted(lost, 'token')} at the ends of texts, in grey, are more than the model reads"
     content = Content(
-        documents=[
-            ShownDocument(
-                name=document_name(one.id, headline_of(one)),
-                words=one.tokens,
-                sentences=one.sentences,
-                mentions=tuple((*mention.tokens, "") for mention in one.mentions),
-            )
-            for one in documents
-        ],
+        documents=list(map(_shown, documents)),
         models=[reader.name],
         layers=model.config.num_hidden_layers,
         heads=model.config.num_attention_heads,
@@ -73,3 +66,12 @@ def explore(
         note=note,
     )
     return Explorer(content, title=f"Where does {type(model).__name__} look?")
+
+
+def _shown(document: Any) -> ShownDocument:
+    return ShownDocument(
+        name=document_name(document.id, headline_of(document)),
+        words=document.tokens,
+        sentences=document.sentences,
+        mentions=tuple((*mention.tokens, "") for mention in document.mentions),
+    )

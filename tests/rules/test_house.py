@@ -17,10 +17,10 @@ LIBRARY, TESTS = house.read_modules("cdlm_lab"), house.read_modules("tests")
 # Most lines: of the library and the tests, of what an experiment reaches by its imports, of a task's folder.
 # They stand at what is there and fall but with a new feature; the aim is 34,000 and 34,000, 9,000, and for
 # tasks 3,000 (joint), 2,200 (coreference, matching) and 1,600.
-LINES = {"cdlm_lab": 51_000, "tests": 46_000}
-READING_PATH = 21_400
+LINES = {"cdlm_lab": 53_300, "tests": 47_400}
+READING_PATH = 22_500
 TASKS = {
-    "coreference": 3_500,
+    "coreference": 3_550,
     "matching": 2_550,
     "joint": 4_300,
     "multihop": 2_000,
