@@ -118,22 +118,30 @@ def test_pieces_of_byte_pairs() -> None:
     assert [words.is_glued(text) for text in ("the ", "(", "re")] == [False, True, True]
 
 
-class Certain(nn.Module):
+class States(nn.Module):
     """Says the same of a place whatever stands elsewhere, but that `##er` follows `old` for sure."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.base_model, self.device = self._states, "cpu"
         self.reads: list[tuple[int, int]] = []
 
-    def _states(self, **given: torch.Tensor) -> SimpleNamespace:
-        ids, is_global = given["input_ids"], given["global_attention_mask"]
-        self.reads.append((ids.shape[1], int(is_global[0].sum())))
-        shares = torch.full((*ids.shape, len(VOCABULARY)), 0.02)
+    def forward(
+        self, input_ids: torch.Tensor, global_attention_mask: torch.Tensor, **more: torch.Tensor
+    ) -> SimpleNamespace:
+        self.reads.append((input_ids.shape[1], int(global_attention_mask[0].sum())))
+        shares = torch.full((*input_ids.shape, len(VOCABULARY)), 0.02)
         shares[..., VOCABULARY.index("old")], shares[..., VOCABULARY.index("mill")] = 0.5, 0.3
         only_er = torch.tensor([0.0, 0, 1, 0, 0, 0, 0, 0]).clamp(min=1e-9)
-        shares[:, 1:][ids[:, :-1] == VOCABULARY.index("old")] = only_er
+        shares[:, 1:][input_ids[:, :-1] == VOCABULARY.index("old")] = only_er
         return SimpleNamespace(last_hidden_state=shares.log())
+
+
+class Certain(nn.Module):
+    """A language model on these states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base_model, self.device = States(), "cpu"
 
     def lm_head(self, states: torch.Tensor) -> torch.Tensor:
         return states
@@ -149,5 +157,5 @@ def test_the_surest_piece_comes_first_and_the_others_are_read_anew(wordpiece: Wo
     assert relative == pytest.approx({"old": 5 / 3, "older": 5 / 3, "mill": 1}, rel=1e-5)
     assert 0.98 < sum(shares.values()) < 1, "other words that were compared have the rest"
     assert [one.pieces for one in sorted(filled, key=lambda one: one.word)] == [1, 1, 2]
-    assert model.reads == [(3, 1), (4, 2), (4, 2)], "blanks are global, whatever stands in them"
+    assert model.base_model.reads == [(3, 1), (4, 2), (4, 2)], "blanks are global, whatever stands in them"
     assert ids.tolist() == [7, 0, 3]
