@@ -16,7 +16,7 @@ from cdlm_lab.explorer.widget.content import ShownDocument
 from cdlm_lab.views.html import FRAME, MUTED, counted, div, escaped, joined, muted, shortened, span
 
 # The same values as in drawing.js, so that a word looks the same as in the explorer.
-STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.72, 80, 1.4, 0.005
+STRONGEST, FIRST_SHADED, STEEPNESS, FAINTEST = 0.68, 80, 1.4, 0.005
 SHADE = "59,142,208"
 
 # The same styles as in explorer.css.
@@ -24,7 +24,7 @@ SOURCE = "border:2px solid #e69f00;border-radius:3px;background-color:rgba(230,1
 TARGET = "border:2px solid #009e73;border-radius:3px"
 GLOBAL = "border-bottom:2px dashed #cc79a7"
 MASKED = "text-decoration:line-through"
-UNREACHED = "opacity:0.42"
+UNREACHED = "opacity:0.68"
 MENTION = '<u style="text-decoration:none;border-bottom:2px solid rgba(128,128,128,0.45)">'
 
 NAMED = 8  # how many of the strongest words are named: as many as the explorer draws curves to

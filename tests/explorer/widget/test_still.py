@@ -103,7 +103,7 @@ def test_the_shades_are_those_of_the_explorer():
 
 
 @pytest.mark.parametrize(
-    ("rank", "opacity"), [(90, 0.72 * 0.5**1.4), (100, 0.72), (82, 0.72 * 0.1**1.4), (80, None), (80.5, None)]
+    ("rank", "opacity"), [(90, 0.68 * 0.5**1.4), (100, 0.68), (82, 0.68 * 0.1**1.4), (80, None), (80.5, None)]
 )
 def test_a_word_is_as_dark_as_its_rank(rank, opacity):
     expected = "" if opacity is None else f"background-color:rgba(59,142,208,{opacity:.3f})"
@@ -176,7 +176,7 @@ def test_the_compared_word_is_framed_and_words_out_of_reach_are_muted():
         r'<b style="border:2px solid #009e73[^>]*>An explosion</b><small[^>]*>&nbsp;above 90%<', html
     )
     _, evening = columns(still(panels=[a_panel(np.full(16, 99.0), reach=NEAR)]))
-    assert '<span style="opacity:0.42">An explosion in the mine.</span>' in evening
+    assert '<span style="opacity:0.68">An explosion in the mine.</span>' in evening
 
 
 def test_hidden_words_and_what_is_put_for_them():
