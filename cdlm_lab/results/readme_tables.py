@@ -15,8 +15,9 @@ from typing import Any
 from cdlm_lab.benchmarks import attention, mining, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.encoders.variants import VARIANT_NAMES
+from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.rank_figures import RANK_CELLS
-from cdlm_lab.explorer.view import RANK_GAPS
+from cdlm_lab.explorer.view import RANK_GAPS, cut_view
 from cdlm_lab.results.claims import PAPERS, SCORERS, claims_table, shipped_table, verdicts_table
 from cdlm_lab.results.reports import is_cosine, report_rows
 from cdlm_lab.runs.report import RunError, read_report
@@ -492,6 +493,8 @@ TABLES: Mapping[str, Made] = {
     "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
     "training-speed-gpu": partial(_benchmark, file="training_benchmark_gpu.json", columns=training.COLUMNS),
     "explorer-speed": partial(_benchmark, file="source_attention_benchmark.json", columns=_EXPLORER_SPEED),
+    "cut-storyworld": lambda results: cut_view(read_scores(results / "cut_storyworld.json")),
+    "cut-news": lambda results: cut_view(read_scores(results / "cut_news.json")),
     "mining": partial(_benchmark, file="mining_benchmark.json", columns=mining.COLUMNS),
     "coreference-speed": _coreference_speed,
     "cross-document-cost": cross_document_cost,

@@ -89,8 +89,9 @@ def test_data_and_models_that_changed(grid: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_version_that_was_raised(grid: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(identity.VERSIONS, "training", identity.VERSIONS["training"] + 1)
-    raised = ("again", "version 2 of training, in the run 1")
+    now = identity.VERSIONS["training"]
+    monkeypatch.setitem(identity.VERSIONS, "training", now + 1)
+    raised = ("again", f"version {now + 1} of training, in the run {now}")
     assert to_do(grid) == {"a": raised, "b": B_WAITS, "c": raised}
     assert to_do(grid, ignore_code=True) == {}
 
