@@ -124,8 +124,9 @@ def cut_view(scores: CutScores) -> ScoreTable:
     cells: dict[str, dict[str, Cell]] = {}
     for row in scores.rows:
         by, logs = (100, False) if row.metric in ("coreference", "matching") else (1, True)
-        text = f"{by * row.value:.3g} [{by * row.low:.3g}, {by * row.high:.3g}]"
-        below = ""
+        text, below = f"{by * row.value:.3g}", ""
+        if row.low is not None and row.high is not None:  # not known where clusters are too few
+            text += f" [{by * row.low:.3g}, {by * row.high:.3g}]"
         if other := differences.get((row.system, row.metric)):
             change, p = other["difference"], f"p {p_text(other['p_holm'])}"
             below = f"x {math.exp(change):.3g}, {p}" if logs else f"{by * change:+.3g}, {p}"
