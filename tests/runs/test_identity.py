@@ -116,7 +116,7 @@ def test_what_differs_between_two_identities_is_said_in_words(tmp_path: Path, mo
     assert changed_inputs(before.as_json, now.as_json) == [
         f"{data} has changed",
         f"the model {model} has changed",
-        "version 2 of training, in the run 1",
+        "version 3 of training, in the run 2",
     ]
     assert before.digest != now.digest
     others = Identity.of("coreference", {"steps": 3}, Inputs(data=["storyworld"])).as_json

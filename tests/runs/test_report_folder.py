@@ -116,8 +116,8 @@ def test_a_run_of_another_version_is_shown_but_does_not_go_on(tmp_path: Path, ca
     open_run(tmp_path / "b", name="x", parameters=PARAMETERS).close()
     monkeypatch.setitem(VERSIONS, "training", VERSIONS["training"] + 1)
     assert open_run(tmp_path / "a", name="x", parameters=PARAMETERS).finished.rows == ROWS
-    assert "version 2 of training, in the run 1: a new run may have other numbers" in capsys.readouterr().out
-    with pytest.raises(RunError, match="was begun with other data or models: version 2 of training, in the"):
+    assert "version 3 of training, in the run 2: a new run may have other numbers" in capsys.readouterr().out
+    with pytest.raises(RunError, match="was begun with other data or models: version 3 of training, in the"):
         open_run(tmp_path / "b", name="x", parameters=PARAMETERS)
 
 

@@ -148,7 +148,7 @@ def test_a_shipped_model_is_for_storyworld_and_one_of_yours_for_any_corpus(run: 
 
 def test_what_is_not_there_is_named_with_what_is(run: Path, project: Path, tmp_path: Path):
     with pytest.raises(
-        ParameterError, match=r"'storyworld/x', where no trained run is; .*\(none; they are part of a clone"
+        ParameterError, match=r"'storyworld/x', where no trained run is; .*\(none; install cdlm_lab again"
     ):
         trained_run("storyworld/x")
     ship_run(run, "storyworld/matching")
