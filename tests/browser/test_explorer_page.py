@@ -178,7 +178,7 @@ def test_a_word_is_rewritten_and_both_texts_compared(opened: Any, pictures: Path
     word(page, 0, 1, 10).hover()
     assert "before the rewriting stronger than 91%" in page.locator(".cdlm-x-tip").inner_text()
     page.screenshot(path=pictures / "explorer_difference.png")
-    page.get_by_label("rewritten text").select_option("both")
+    page.get_by_label("before and after").select_option("both")
     assert panels.count() == 4
     heads = panels.all_inner_texts()
     assert heads[0].startswith("up, after the rewriting")
