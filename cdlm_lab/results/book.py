@@ -8,21 +8,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cdlm_lab.data.files import replaced_file, shipped_path
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.parameters import names_in, settings
 from cdlm_lab.results import tables
-from cdlm_lab.results.claims import verdicts_table
+from cdlm_lab.results.claims import PAPERS, verdicts_table
 from cdlm_lab.results.claims_figure import claims_figure
 from cdlm_lab.results.readme import write_readme
-from cdlm_lab.results.reports import RECORDED, LeftAside, ReportFolder, find_reports, malformed
+from cdlm_lab.results.reports import (
+    RECORDED,
+    RECORDED_FOLDER,
+    LeftAside,
+    ReportFolder,
+    find_reports,
+    malformed,
+)
 from cdlm_lab.results.series import TakenRow, check_chosen, misnamed, rows_of_reports
 from cdlm_lab.runs.report import Report, Run, kept, plain
 from cdlm_lab.runs.scores import Score, json_of
-from cdlm_lab.views.html import escaped
+from cdlm_lab.views.html import escaped, fold
 from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, markdown_text
 
-PAPERS = ("cdlm", "cda", "doc-arc", "mspp")  # prefixes of table names
 TABLES_FILE = "tables.md"
 
 
@@ -165,16 +171,14 @@ def paper_view(book: Book, paper: str) -> Shown:
 
 
 def _folded(words: str, shown: Sequence[ScoreTable]) -> str:
-    inside = "".join(one.html() for one in shown)
-    return f"<details><summary>{escaped(words)}</summary>{inside}</details>" if shown else ""
+    return fold(escaped(words), "".join(one.html() for one in shown)) if shown else ""
 
 
 def claims_view(paper: str = "") -> Shown:
     """The verdicts of the recorded results on a paper's claims; "" = the figure of all claims."""
-    folder = shipped_path("data", "results")
     if paper:
-        return Shown((table := verdicts_table(folder, paper)).html(), table.text())
-    figure = figure_image(claims_figure(folder).to_dict())
+        return Shown((table := verdicts_table(RECORDED_FOLDER, paper)).html(), table.text())
+    figure = figure_image(claims_figure(RECORDED_FOLDER).to_dict())
     return Shown(figure, "The figure of the claims is shown where pictures can be.")
 
 

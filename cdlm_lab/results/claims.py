@@ -74,7 +74,8 @@ def claims_table(results: Path, paper: str = "") -> tables.ScoreTable:
     return tables.ScoreTable(caption="", columns=headings, rows=rows)
 
 
-VERDICTS = ("holds", "does not", "undecided", "too few units", "no verdict")
+NO_VERDICT = "no verdict"  # of runs that nobody can make again
+VERDICTS = ("holds", "does not", "undecided", "too few units", NO_VERDICT)
 
 
 def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
@@ -82,9 +83,9 @@ def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
     names = dict.fromkeys((one["table"].partition(", ")[2], one["claim"]) for one in claims_of(paper))
     found: dict[tuple[str, str], dict[str, list[str]]] = {name: {} for name in names}
     for claim in claims_of(paper):
-        verdict = plain_verdict(_measured(results, claim)["there it"])
         one = found[claim["table"].partition(", ")[2], claim["claim"]]
-        one.setdefault(verdict, []).append(f"{claim['corpus']}")
+        reports = _reports(results, claim)
+        one.setdefault(_verdict(reports, _tested(reports, claim), claim), []).append(claim["corpus"])
     used = [verdict for verdict in VERDICTS if any(verdict in one for one in found.values())]
     headings = [tables.Heading(name=name, is_text=True) for name in ("table", "claim", *used)]
     texts = [(*name, *("; ".join(one.get(verdict, ())) for verdict in used)) for name, one in found.items()]
@@ -93,26 +94,26 @@ def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
     return tables.ScoreTable(caption=caption, columns=headings, rows=rows)
 
 
-def plain_verdict(text: str) -> str:
-    """One of VERDICTS, without the marks of `claims_table`."""
-    return next(verdict for verdict in VERDICTS if text.startswith(verdict))
-
-
 def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
     """The verdict on a claim, and by how much the system that it claims to be better is: in points, or in
     percent of the perplexity of the other."""
-    report = read_report(results / claim["file"].split()[0])
-    better, other = (score.value for score in _pair(report, claim))
-    if report.name == PERPLEXITY:
+    reports = _reports(results, claim)
+    better, other = (score.value for score in _pair(reports[0], claim))
+    if reports[0].name == PERPLEXITY:
         effect = 100 * (other - better) / other
     else:
         effect = (better - other) * (1 if better > 1.5 or other > 1.5 else 100)
-    return plain_verdict(_measured(results, claim)["there it"]), effect
+    return _verdict(reports, _tested(reports, claim), claim), effect
+
+
+def _reports(results: Path, claim: Mapping[str, str]) -> list[Report]:
+    """The report of a claim, or several, each of one seed."""
+    return [read_report(results / file) for file in claim["file"].split()]
 
 
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
-    """Table column -> text for a claim, from its report, or from several, each of one seed."""
-    reports = [read_report(results / file) for file in claim["file"].split()]
+    """Table column -> text for a claim, from its reports."""
+    reports = _reports(results, claim)
     better, other = _pair(reports[0], claim)
     tested = _tested(reports, claim)
     return {
@@ -128,15 +129,19 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
 _TURNED = {"holds": "does not", "does not": "holds"}
 
 
+def _verdict(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
+    """One of VERDICTS: that of the test, if all reports can be made again."""
+    if any(report.mark for report in reports):
+        return NO_VERDICT
+    turned = _TURNED if tested["a"] != claim["better"] else {}
+    return turned.get(tested["verdict"], tested["verdict"])
+
+
 def _there_it(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
-    """The verdict, if all reports can be made again; marked if it was made without their items."""
-    if unclean := next((report.mark for report in reports if report.mark), ""):
-        return f"no verdict {unclean}"
-    verdict = tested["verdict"]
-    if tested["a"] != claim["better"]:
-        verdict = _TURNED.get(verdict, verdict)
+    """The verdict, with the mark of a report that cannot be made again, or of a test without items."""
     by_items = all(report.file and items_file(report.file).exists() for report in reports)
-    return verdict if by_items else f"{verdict} {WITHOUT_ITEMS}"
+    unclean = next((report.mark for report in reports if report.mark), "")
+    return f"{_verdict(reports, tested, claim)} {unclean or WITHOUT_ITEMS * (not by_items)}".strip()
 
 
 def _pair(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:

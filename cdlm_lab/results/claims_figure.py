@@ -6,7 +6,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from cdlm_lab.results.claims import VERDICTS, claims_of, effect_of
+from cdlm_lab.results.claims import NO_VERDICT, VERDICTS, claims_of, effect_of
 from cdlm_lab.views.charts import lay_out, marks, rows_of_an_axis
 from cdlm_lab.views.html import TEXT
 
@@ -16,9 +16,9 @@ _LOOKS = {
     "does not": ("#d55e00", "x"),
     "undecided": (TEXT, "circle-open"),
     "too few units": (TEXT, "line-ns-open"),
-    "no verdict": (TEXT, "diamond-open"),
+    NO_VERDICT: (TEXT, "diamond-open"),
 }
-_NAMES = {"no verdict": "no verdict (made by uncommitted code)"}
+_NAMES = {NO_VERDICT: "no verdict (made by uncommitted code)"}
 _SAME = {"storyworld with MiniLM": "storyworld", "FeverSymmetric": "FM2", "Fool Me Twice": "FM2"}
 _BETWEEN = 0.27  # of a column, between the marks of one claim on one data set
 _LEAST, _MOST = 7, 19  # diameters in pixels, of no effect and of LARGE points

@@ -128,10 +128,12 @@ def stale_tables(readme: Path) -> list[str]:
 def write_readme(readme: Path) -> list[str]:
     """Rewrite all marked tables and the figure, atomically; returns the names of those that changed."""
     changed, figure = write_tables(readme, _texts(readme), known=TABLES), readme.with_name(FIGURE)
-    if shows_figure(readme) and not (figure.is_file() and figure.read_text() == _figure(readme)):
-        with replaced_file(figure) as opened:
-            opened.write(_figure(readme))
-        changed.append(FIGURE)
+    if shows_figure(readme):
+        drawn = _figure(readme)
+        if not figure.is_file() or figure.read_text(encoding="utf-8") != drawn:
+            with replaced_file(figure) as opened:
+                opened.write(drawn)
+            changed.append(FIGURE)
     return changed
 
 

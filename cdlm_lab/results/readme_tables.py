@@ -47,6 +47,10 @@ _BASELINES = ("same head word", "singletons", "one cluster")
 _MATCHING = (measured("accuracy", "accuracy"), measured("F1", "f1"))
 _MATCHING_TESTED = (*_MATCHING, p_of("accuracy"))
 _SPANS = (measured("span F1", "f1"), measured("dev F1", f"{DEV}f1"))
+_CLUSTERS = (
+    *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in coreference.MEASURES.items()),
+    measured("CoNLL F1", "conll/f1"),
+)
 _PRECISE_SPANS = (measured("precision", "precision"), measured("recall", "recall"), *_SPANS)
 
 
@@ -128,10 +132,8 @@ def _coreference(
     ours = [
         replace(rows[system], label=f"{label}{mark}") for system, label in labels.items() if system in rows
     ]
-    measures = coreference.MEASURES.items()
     columns = [
-        *(measured(heading, f"{metric}/f1", bare=True) for metric, heading in measures),
-        measured("CoNLL F1", "conll/f1"),
+        *_CLUSTERS,
         p_of("conll/f1"),
         measured("CoNLL F1 on dev", f"{DEV}conll/f1", bare=True),
     ]
@@ -165,10 +167,7 @@ def _end_to_end(results: Path) -> ScoreTable:
         for row in rows_of(results / "ecb_english" / f"{file}.json", group)
         if row.system == "this run"
     ]
-    measures = coreference.MEASURES.items()
-    columns = [*(measured(heading, f"{name}/f1", bare=True) for name, heading in measures)]
-    columns += [measured("CoNLL F1", "conll/f1"), measured("mentions F1", "mentions/f1", bare=True)]
-    return table_of(rows, columns, first="what")
+    return table_of(rows, [*_CLUSTERS, measured("mentions F1", "mentions/f1", bare=True)], first="what")
 
 
 _WHOLE = {"cdlm/documents": "CDLM, whole documents"}

@@ -9,17 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.data.files import shipped_path
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import EXPERIMENTS
+from cdlm_lab.results.reports import EXPERIMENTS, RECORDED_FOLDER
 from cdlm_lab.results.series import corpus_name
 from cdlm_lab.runs.report import UNCLEAN, Report, read_report
 from cdlm_lab.runs.scores import split_in_words
 from cdlm_lab.views.score_tables import score_table
 from cdlm_lab.views.tables import ScoreTable, Shown
-
-FOLDER = shipped_path("data", "results")
 
 
 def recorded_table(
@@ -29,7 +26,7 @@ def recorded_table(
     split: str = "",
     group: str = "",
     systems: Mapping[str, str] | None = None,
-    folder: Path = FOLDER,
+    folder: Path = RECORDED_FOLDER,
 ) -> ScoreTable | Shown:
     """The scores of a recorded run, with their intervals and tests, as its own notebook shows them.
 
@@ -65,7 +62,7 @@ def recorded_table(
 
 
 def recorded_answer(
-    recorded: str, system: str, other: str, metric: str, *, folder: Path = FOLDER, **form: Any
+    recorded: str, system: str, other: str, metric: str, *, folder: Path = RECORDED_FOLDER, **form: Any
 ) -> str:
     """What `answer` says of a recorded run, with the file that it is recorded in."""
     if (report := _report(recorded, folder)) is None:

@@ -262,8 +262,8 @@ class ReportFolder:
     aside: list[LeftAside]  # what is not used, and why
 
 
-UNFINISHED = "is not finished"
-RECORDED = "recorded"  # the recorded results that come with the project, in `results` and names of reports
+# The recorded results that come with the project: their name, in `results` and names of reports, and folder.
+RECORDED, RECORDED_FOLDER = "recorded", shipped_path("data", "results")
 
 
 def find_reports(
@@ -290,14 +290,20 @@ def find_reports(
     away = [LeftAside(name=name, why="is no folder (yet)") for name in tops if name not in here]
     result = ReportFolder(searched=searched, reports=[], others=[], aside=away)
     for called, top in here.items():
+        before = f"{called}/" if len(tops) > 1 else ""
         for file in _files(top, own):
-            name = f"{called}/{_name(file, top)}" if len(tops) > 1 else _name(file, top)
-            if left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
-                if _is_report(file) and file.name != RUN_FILE:
-                    unused.pop(left, None)
-                    result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
+            name = before + _name(file, top)
+            if (one := _outside(file, before, top)) is not None:
+                result.aside.append(one)
+            elif not _is_report(file) or file.name == RUN_FILE:
+                continue
+            elif left := next((pattern for pattern in patterns if fnmatchcase(name, pattern)), None):
+                unused.pop(left, None)
+                result.aside.append(LeftAside(name=name, why=f"is left out, as leave_out says ({left})"))
+            elif isinstance(one := _read(file, name), LeftAside):
+                result.aside.append(one)
             else:
-                _sort(file, name, result)
+                (result.reports if one.rows else result.others).append(one)
     if unused:
         wrong = next(iter(unused))
         raise ParameterError(f"leave_out names {wrong!r}, which no report in {searched} is called")
@@ -305,22 +311,17 @@ def find_reports(
 
 
 def _folder_of(name: str) -> Path:
-    return shipped_path("data", "results") if name == RECORDED else Path(name)
+    return RECORDED_FOLDER if name == RECORDED else Path(name)
 
 
-def _sort(file: Path, name: str, result: ReportFolder) -> None:
-    """Add a file to what was found, if it is a report or belongs to a run without one."""
+def _outside(file: Path, before: str, top: Path) -> LeftAside | None:
+    """What is no report, though it stands where one could: a folder that was put aside, an unfinished run."""
     if ASIDE in file.name and file.is_dir():
-        result.aside.append(LeftAside(name=name, why="was put aside; another run has its place"))
-    elif file.name == RUN_FILE:
-        if not (file.parent / REPORT_FILE).exists():
-            name = name.removesuffix(f"/{RUN_FILE}")
-            result.aside.append(LeftAside(name=name, why=UNFINISHED, folder=file.parent))
-    elif _is_report(file):
-        if isinstance(one := _read(file, name), LeftAside):
-            result.aside.append(one)
-        else:
-            (result.reports if one.rows else result.others).append(one)
+        return LeftAside(name=before + _name(file, top), why="was put aside; another run has its place")
+    if file.name == RUN_FILE and not (file.parent / REPORT_FILE).exists():
+        name = before + _name(file.parent / REPORT_FILE, top)
+        return LeftAside(name=name, why="is not finished", folder=file.parent)
+    return None
 
 
 def _files(top: Path, own: str | Path | None) -> Iterator[Path]:

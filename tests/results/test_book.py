@@ -103,7 +103,7 @@ def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
     assert encoders_view(book).data == "nothing was measured with any encoder"
     shown = paper_view(book, "cdlm")
     assert "not run yet" in shown.data
-    assert "<details>" in shown.data, "folded"
+    assert '<details style="margin:6px 0"><summary>' in shown.data, "folded"
     assert "without a run: CDLM, Table 1" in repr(shown), "a log shows text"
 
 
@@ -207,7 +207,7 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
     texts = [path.read_text(encoding="utf-8") for path in RESULTS.rglob("*.json")]
     made = [json.loads(text) | {"text": text} for text in texts if text.startswith('{\n  "format')]
     made.sort(key=lambda one: one["finished"], reverse=True)
-    whole = [*{one["name"]: one["text"] for one in made}.values()]
+    whole = [text for _, text in sorted({one["name"]: one["text"] for one in made}.items())]
     (tmp_path / "bad").mkdir()
     counts: Counter[str] = Counter()
     for seed in range(TRIALS):
@@ -230,4 +230,4 @@ def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
             error.add_note(f"seed {seed}")
             raise
     print(dict(counts))
-    assert min(counts["used"], counts["damaged"]) >= TRIALS / 20, counts
+    assert min(counts["used"], counts["damaged"]) >= TRIALS / 10, counts
