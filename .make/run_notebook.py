@@ -46,15 +46,16 @@ class Line:
         self._run, self._began, self._at_first = run, time.monotonic(), steps_done(run)[0]
         self._training: float | None = None  # when the first step of this call was seen
         self._told = -1
-        self._results, self._before = "", summary_of(run)  # shown, and of an earlier call
+        self._results = ""  # shown so far
         self._redrawn = sys.stdout.isatty()
 
     def results(self) -> None:
         """Print what was added to the summary."""
-        found = summary_of(self._run)
-        if found != self._before and found != self._results:
-            shown = found.removeprefix(self._results)
-            self._results, self._before = found, ""
+        found = ""
+        with suppress(OSError):  # not written yet
+            found = (self._run / SUMMARY).read_text(encoding="utf-8")
+        if found != self._results:
+            shown, self._results = found.removeprefix(self._results), found
             self.end()
             print(f"\nafter {minutes(time.monotonic() - self._began)}:\n\n{shown.strip()}\n", flush=True)
 
@@ -85,13 +86,6 @@ class Line:
             print("\r\033[K", end="", flush=True)
 
 
-def summary_of(run: Path) -> str:
-    """The summary as far as it is written; "" = not yet."""
-    with suppress(OSError):
-        return (run / SUMMARY).read_text(encoding="utf-8")
-    return ""
-
-
 def minutes(seconds: float) -> str:
     """75 -> "1:15"."""
     return f"{round(seconds) // 60}:{round(seconds) % 60:02d}"
@@ -102,6 +96,7 @@ def main(notebook: str, folder: str, *more: str) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # not every terminal has every sign
     run, log = Path(folder), Path(f"{folder}.log")
     run.parent.mkdir(parents=True, exist_ok=True)
+    (run / SUMMARY).unlink(missing_ok=True)  # of an earlier call; the notebook writes it anew
     command = [sys.executable, "-m", "papermill", notebook, f"{folder}.ipynb", "--kernel", "python3"]
     command += ["--log-output", "--no-progress-bar", "--autosave-cell-every", "30"]
     command += ["-p", "run_folder", folder, *more]
