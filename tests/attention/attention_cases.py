@@ -87,32 +87,35 @@ def _drawn(model: PreTrainedModel, std: float) -> Any:
     return model.eval()
 
 
-class LargestTensor(TorchDispatchMode):
+class _Watched(TorchDispatchMode):
+    """Context in which each operation is noted with what it returns."""
+
+    def __torch_dispatch__(
+        self, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None
+    ) -> object:
+        result = function(*args, **(kwargs or {}))
+        self.note(function, result)
+        return result
+
+
+class LargestTensor(_Watched):
     """Context that records the number of elements of the largest tensor that any operation returns."""
 
     numbers = 0
 
-    def __torch_dispatch__(
-        self, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None
-    ) -> object:
-        result = function(*args, **(kwargs or {}))
+    def note(self, function: Callable, result: object) -> None:
         if isinstance(result, Tensor):
             self.numbers = max(self.numbers, result.numel())
-        return result
 
 
-class BytesWritten(TorchDispatchMode):
+class BytesWritten(_Watched):
     """Context that counts the bytes of all tensors that operations make or change, views aside."""
 
     bytes = 0
 
-    def __torch_dispatch__(
-        self, function: Callable, types: object, args: tuple = (), kwargs: dict | None = None
-    ) -> object:
-        result = function(*args, **(kwargs or {}))
+    def note(self, function: Callable, result: object) -> None:
         arguments = function._schema.arguments
         if not any(one.alias_info and not one.alias_info.is_write for one in arguments):
             written = result if isinstance(result, tuple | list) else (result,)
             self.bytes += sum(one.numel() * one.element_size() for one in written if isinstance(one, Tensor))
-        return result
 

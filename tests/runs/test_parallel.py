@@ -18,6 +18,7 @@ import small_runs
 import torch
 from safetensors.torch import load_file
 
+from cdlm_lab.attention.plan import Plan
 from cdlm_lab.errors import Stopped
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.training import fine_tuning
@@ -144,10 +145,16 @@ def assert_same_job(made: TrainingJob, expected: TrainingJob) -> None:
         assert len(one) == len(other)
         batches = [job.collate([of[0], of[1]]) for job, of in ((made, one), (expected, other))]
         assert batches[0].keys() == batches[1].keys()
-        for key, value in batches[0].items():
-            ours, theirs = (getattr(of[key], "order", of[key]) for of in batches)  # a plan, or a tensor
-            assert type(value) is type(batches[1][key])
-            assert torch.equal(ours, theirs)
+        for key in batches[0]:
+            ours, theirs = (tensors_of(of[key]) for of in batches)
+            assert all(map(torch.equal, ours, theirs))
+
+
+def tensors_of(value: torch.Tensor | Plan) -> list[torch.Tensor]:
+    """A tensor of a batch, or those of its plan."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [value.order, value.local_places, value.global_places, torch.from_numpy(value.reach)]
 
 
 @pytest.mark.parametrize("name", TRAININGS)
