@@ -36,6 +36,7 @@ import torch
 from transformers import BertConfig, LongformerConfig, RobertaConfig
 
 from cdlm_lab.benchmarks import timing, training
+from cdlm_lab.data.files import replaced_file
 from cdlm_lab.encoders.conversion import longformer_config
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import bytes_per_number, estimate, measured_rate, training_seconds
@@ -328,7 +329,8 @@ def main() -> None:
         passed &= part.passed
         verdict = "passed" if part.passed else "FAILED"
         page += [f"## {title}: {verdict}, {time.monotonic() - began:.0f} s", part.text]
-        (given.folder / "record.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+        with replaced_file(given.folder / "record.md") as file:
+            file.write("\n\n".join(page) + "\n")
         print("\n\n".join(page[-2:]), flush=True)
     print(f"\n{given.folder / 'record.md'}: {'all passed' if passed else 'something FAILED'}")
     sys.exit(not passed)

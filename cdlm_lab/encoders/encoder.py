@@ -641,9 +641,8 @@ def _make_room_for_separators(
             model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     embeddings, decoder, head = model.get_input_embeddings(), model.get_output_embeddings(), model.lm_head
     tables = [embeddings.weight] + [decoder.weight] * (decoder.weight is not embeddings.weight)
-    if hasattr(head, "bias") and len(head.bias) < len(
-        decoder.bias
-    ):  # of untied embeddings; it is not read, but saved
+    bias = getattr(head, "bias", None)  # of untied embeddings; it is not read, but saved
+    if bias is not None and len(bias) < len(decoder.bias):
         head.bias = torch.nn.Parameter(decoder.bias.detach().clone())
     generator = torch.Generator().manual_seed(plan.seed)
     with torch.no_grad():

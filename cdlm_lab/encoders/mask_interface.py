@@ -67,7 +67,7 @@ class LocalGlobalModernBert(ModernBertModel):
 class CrossDocumentModernBert(ModernBertForMaskedLM):
     """Masked language model over packed documents, as `CrossDocumentLM`."""
 
-    accepts_loss_kwargs = True  # transformers.Trainer then counts the masked tokens of the effective batch
+    accepts_loss_kwargs = True  # the training loop then counts the masked tokens of the effective batch
 
     def __init__(self, config: ModernBertConfig) -> None:
         super().__init__(config)

@@ -67,7 +67,7 @@ class LossSums:
         return self.accelerator.gather(own[None]).tolist()
 
     def restore(self, sums: Sequence[Sequence[float]], *, last_step: int) -> None:
-        """Restore the sums from a checkpoint, whose last record was of `last_step`. Losses of processes are
+        """Restore the sums from a checkpoint; `last_step`: that of its last record. Losses of processes are
         averaged, parts added up, also if they were more or fewer processes."""
         self.last_step, processes = last_step, self.accelerator.num_processes
         of_all = torch.tensor(sums, dtype=torch.float64)

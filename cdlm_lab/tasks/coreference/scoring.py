@@ -113,7 +113,7 @@ def beside(file: Path | None, what: str) -> Path | None:
 
 
 def scored(prepared: Scorer, examples: Examples, **more: Any) -> np.ndarray:
-    """Probabilities of all pairs as the settings say. `more`: file, name and share, as of `score_pairs`."""
+    """Probabilities of all pairs as the settings say. `more`: file, name and share, see `score_pairs`."""
     form = {"batch_size": prepared.settings.micro_batch_size, "precision": prepared.settings.precision}
     return score_pairs(on_default_device(prepared.model), examples, **form, **more)
 
