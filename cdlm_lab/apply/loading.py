@@ -22,7 +22,7 @@ from cdlm_lab.encoders import checkpoint
 from cdlm_lab.encoders.checkpoint import CheckpointError, default_device, read_config, shipped_names
 from cdlm_lab.encoders.conversion import reset_globals
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
-from cdlm_lab.encoders.mask_interface import longest
+from cdlm_lab.encoders.language_model import longest
 from cdlm_lab.encoders.model_folder import (
     CONFIG_FILE,
     MODEL_FOLDER,

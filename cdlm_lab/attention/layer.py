@@ -1,4 +1,5 @@
-"""Longformer's self-attention on packed tokens, with the parameter names of Hugging Face's.
+"""Longformer's self-attention on packed tokens, with the parameter names of Hugging Face's; and what it has
+in common with that of other encoders that attend so (`LocalGlobalAttention`).
 
 The six projections are the model's own modules, so checkpoints load both ways and nothing is copied. What
 Hugging Face's computes in vain is skipped: local queries of global tokens, global queries of local tokens,
@@ -44,7 +45,61 @@ class EveryToken(NamedTuple):
     mask: Tensor | None  # (batch, 1, 1, seq) bool, True = token, False = padding; None = no padding
 
 
-class LocalGlobalSelfAttention(nn.Module):
+class LocalGlobalAttention(nn.Module):
+    """What an encoder's self-attention needs to be local + global on packed tokens: the backends, and what
+    records and cuts it. Subclasses have the projections."""
+
+    heads: int
+    window: int  # total width
+    dropout: float  # of the attention weights while training
+    backend: str = "auto"  # one of BACKENDS
+
+    @property
+    def recorder(self) -> AttentionRecorder | None:
+        """What records this layer's attention in the current thread (`record_attention`); None = nothing."""
+        return recorder_of(self)
+
+    def sees_all(self, seq: int) -> bool:
+        """True if texts of `seq` tokens need no plan, as each local token attends to every other; not where
+        a backend is asked for, or attention is recorded or cut."""
+        watched = self.recorder is not None or is_cut(self)
+        return self.backend == "auto" and self.window // 2 >= seq - 1 and not watched
+
+    def to_every_token(self, query: Tensor, key: Tensor, value: Tensor, given: EveryToken) -> Tensor:
+        """The context (batch, seq, embed) where all tokens attend to all, from (batch, seq, head, dim)."""
+        heads_first = (one.transpose(1, 2) for one in (query, key, value))
+        form = {"attn_mask": given.mask, "dropout_p": self._dropout_now}
+        return nn.functional.scaled_dot_product_attention(*heads_first, **form).transpose(1, 2).flatten(2)
+
+    def context(self, packed: Projections, plan: Plan, *, tokens: int) -> Tensor:
+        """The context (tokens, embed) of packed projections, recorded where that is asked for; 0 for what
+        fills up the tokens. `plan`: as `cut_plan` returns it."""
+        context = _joined(*by_head(partial(self._attend, packed), plan), plan, tokens=tokens)
+        if self.recorder is not None:
+            self.recorder.record(packed, plan)
+        return context
+
+    @property
+    def _dropout_now(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _attend(self, packed: Projections, plan: Plan) -> tuple[Tensor, Tensor]:
+        """Run the backend on packed projections: outputs of the local and of the global tokens."""
+        backend = self._chosen_backend(packed.query)
+        if backend == "flex":
+            return flex_packed_attention(packed, plan=plan)
+        attend = _dense_on_packed if backend == "dense" else sparse_attention
+        return attend(packed, plan=plan, dropout=self._dropout_now)
+
+    def _chosen_backend(self, query: Tensor) -> str:
+        """The fastest exact backend for the device; FlexAttention does not support dropout."""
+        if self.backend == "dense":
+            return "dense"
+        wanted = self.backend == "flex" or (self.backend == "auto" and query.device.type == "cuda")
+        return "flex" if wanted and not self._dropout_now else "sparse"
+
+
+class LocalGlobalSelfAttention(LocalGlobalAttention):
     """Longformer self-attention, in place of Hugging Face's `LongformerSelfAttention`. Raises ValueError for
     an unknown backend or a bad window."""
 
@@ -67,17 +122,6 @@ class LocalGlobalSelfAttention(nn.Module):
         self.dropout = dropout
         self.backend = backend
 
-    @property
-    def recorder(self) -> AttentionRecorder | None:
-        """What records this layer's attention in the current thread (`record_attention`); None = nothing."""
-        return recorder_of(self)
-
-    def sees_all(self, seq: int) -> bool:
-        """True if texts of `seq` tokens need no plan, as each local token attends to every other; not where
-        a backend is asked for, or attention is recorded or cut."""
-        watched = self.recorder is not None or is_cut(self)
-        return self.backend == "auto" and self.window // 2 >= seq - 1 and not watched
-
     def forward(
         self,
         hidden_states: Tensor,
@@ -90,31 +134,19 @@ class LocalGlobalSelfAttention(nn.Module):
         layers hand on as `attention_mask` what they are given, here the plan; or `EveryToken`, for states
         (batch, seq, embed) that are not packed."""
         if isinstance(attention_mask, EveryToken):
-            query, key, value = (self._heads(of, hidden_states).transpose(1, 2) for of in LOCAL_PROJECTIONS)
-            form = {"attn_mask": attention_mask.mask, "dropout_p": self._dropout_now}
-            context = nn.functional.scaled_dot_product_attention(query, key, value, **form)
-            return (context.transpose(1, 2).flatten(2),)
-        plan, tokens, recorder = cut_plan(self, attention_mask), hidden_states[0], self.recorder
+            projected = (self._heads(of, hidden_states) for of in LOCAL_PROJECTIONS)
+            return (self.to_every_token(*projected, attention_mask),)
+        plan, tokens = cut_plan(self, attention_mask), hidden_states[0]
         if output_attentions and plan.whole:
             raise ValueError("attention that is cut in some heads alone cannot be returned; cut all heads")
         of_locals = self._projected(LOCAL_PROJECTIONS, tokens, plan.local_places)
-        if recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
+        if self.recorder is None and not output_attentions and self._globals_are_few(tokens, plan):
             local_output = attend_from_locals(*of_locals, plan=plan, dropout=self._dropout_now)
             global_output = self._from_few_globals(tokens, plan)
-        else:
-            packed = Projections(*of_locals, *self._for_globals(tokens, plan))
-            local_output, global_output = by_head(partial(self._attend, packed), plan)
-        context = local_output.flatten(1)
-        if len(context) < len(tokens):
-            empty = context.new_zeros(tokens.shape)
-            context = empty.index_copy_(0, plan.local_places, context)
-            if len(plan.global_places):
-                context.index_copy_(0, plan.global_places, global_output.flatten(1))
-        if recorder is not None:
-            recorder.record(packed, plan)
-        if not output_attentions:
-            return (context[None],)
-        return (context[None], *banded_weights(packed, plan))
+            return (_joined(local_output, global_output, plan, tokens=len(tokens))[None],)
+        packed = Projections(*of_locals, *self._for_globals(tokens, plan))
+        context = self.context(packed, plan, tokens=len(tokens))[None]
+        return (context, *banded_weights(packed, plan)) if output_attentions else (context,)
 
     def of_globals(self, hidden_states: Tensor, plan: Plan) -> Tensor:
         """The context of the global tokens alone, (n_global, embed), computing nothing else, from packed
@@ -129,10 +161,6 @@ class LocalGlobalSelfAttention(nn.Module):
             attend = partial(attend_from_globals, *packed, dropout=self._dropout_now)
             (context,) = by_head(lambda one: [attend(plan=one)], plan)
         return context.flatten(1)
-
-    @property
-    def _dropout_now(self) -> float:
-        return self.dropout if self.training else 0.0
 
     def _projected(self, names: tuple[str, ...], tokens: Tensor, places: Tensor) -> list[Tensor]:
         """Queries of the tokens at `places`, keys and values of all `tokens` (tokens, embed): (tokens, head,
@@ -170,20 +198,17 @@ class LocalGlobalSelfAttention(nn.Module):
         query = self._queries("query_global", tokens, plan.global_places)
         return attend_from_few_globals(query, tokens, key=self.key_global, value=self.value_global, plan=plan)
 
-    def _attend(self, packed: Projections, plan: Plan) -> tuple[Tensor, Tensor]:
-        """Run the backend on packed projections: outputs of the local and of the global tokens."""
-        backend = self._chosen_backend(packed.query)
-        if backend == "flex":
-            return flex_packed_attention(packed, plan=plan)
-        attend = _dense_on_packed if backend == "dense" else sparse_attention
-        return attend(packed, plan=plan, dropout=self._dropout_now)
 
-    def _chosen_backend(self, query: Tensor) -> str:
-        """The fastest exact backend for the device; FlexAttention does not support dropout."""
-        if self.backend == "dense":
-            return "dense"
-        wanted = self.backend == "flex" or (self.backend == "auto" and query.device.type == "cuda")
-        return "flex" if wanted and not self._dropout_now else "sparse"
+def _joined(of_locals: Tensor, of_globals: Tensor, plan: Plan, *, tokens: int) -> Tensor:
+    """Outputs (token, head, dim) of the local and of the global tokens as (tokens, embed) in packed order, 0
+    for what fills up the tokens."""
+    context = of_locals.flatten(1)
+    if len(context) < tokens:
+        empty = context.new_zeros(tokens, context.shape[1])
+        context = empty.index_copy_(0, plan.local_places, context)
+        if len(plan.global_places):
+            context.index_copy_(0, plan.global_places, of_globals.flatten(1))
+    return context
 
 
 def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:

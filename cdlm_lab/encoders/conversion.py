@@ -106,9 +106,12 @@ def tiled_positions(table: Tensor, *, first: int, padding_idx: int, max_length: 
 
 
 def extend_positions(model: PreTrainedModel, max_length: int) -> None:
-    """Give a Longformer `max_length` positions, those it has repeated, as BERT's are in a converted model: it
-    then has to be trained on longer texts. One that has as many stays as it is."""
-    table, config = model.longformer.embeddings.position_embeddings, model.config
+    """Give a model `max_length` positions, those it has repeated, as BERT's are in a converted model, or
+    further rotary ones: it then has to be trained on longer texts. One that has as many stays as it is."""
+    table, config = getattr(model.base_model.embeddings, "position_embeddings", None), model.config
+    if table is None:
+        config.max_position_embeddings = max(max_length, config.max_position_embeddings)
+        return
     first = config.pad_token_id + 1
     if max_length > table.num_embeddings - first:
         form = {"first": first, "padding_idx": config.pad_token_id, "max_length": max_length}

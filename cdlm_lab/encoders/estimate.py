@@ -19,8 +19,11 @@ attention 2.5 times, since it computes the scores again; gradient checkpointing 
 Numbers kept for the backward pass: 11 D + 2 F per token and layer, 2 D more where there are globals, 2 D more
 with dropout of hidden states (and D per token for dropout of the embeddings), and 3 V + 5 D per masked token
 (logits, their softmax, their gradient). Gradient checkpointing keeps D per token and layer and all numbers of
-one layer at a time. A number has 4 bytes; under bf16 or fp16 it has 2, except those of masked tokens, the D
-of checkpointing, and 3 D of a layer (its norms), and the weights of linear layers are copied.
+one layer at a time. A ModernBERT has no separate global projections, 6 D F L in a feed-forward block, whose
+inner states are multiplied with others, and 4 F numbers kept.
+
+A number has 4 bytes; under bf16 or fp16 it has 2, except those of masked tokens, the D of checkpointing, and
+3 D of a layer (its norms), and the weights of linear layers are copied.
 
 The training speed on this machine is estimated from the speed of a matrix product.
 """
@@ -34,7 +37,7 @@ import torch
 from transformers import LongformerConfig
 
 from cdlm_lab.encoders.checkpoint import default_device
-from cdlm_lab.encoders.mask_interface import language_model_class
+from cdlm_lab.encoders.language_model import LANGUAGE_MODELS
 from cdlm_lab.encoders.precision import Precision, resolve_precision
 from cdlm_lab.errors import check_least
 
@@ -96,7 +99,7 @@ def estimate(
     kept += FLOAT32_BYTES * masked * (3 * config.vocab_size + 5 * width)
     half = bytes_per_number < FLOAT32_BYTES
     with torch.device("meta"):  # shapes only, no memory for weights
-        parameters = language_model_class(config)(config).num_parameters()
+        parameters = LANGUAGE_MODELS[config.model_type](config).num_parameters()
     return Estimate(
         parameters=parameters,
         forward_flops=linear + attention + head,
@@ -110,8 +113,10 @@ def estimate(
 def _linear_flops(config: LongformerConfig, length: int, global_tokens: float) -> float:
     """Floating-point operations of the linear layers in one layer's forward pass, for one example."""
     width = config.hidden_size
-    projected = (6 if global_tokens else 4) * length
-    return 2.0 * width * width * projected + 4.0 * width * config.intermediate_size * length
+    kind = LANGUAGE_MODELS[config.model_type]
+    projected = (6 if global_tokens and kind.global_projections else 4) * length
+    of_block = 2.0 * kind.inner_matrices * width * config.intermediate_size * length
+    return 2.0 * width * width * projected + of_block
 
 
 def _pairs(length: int, global_tokens: float, window: int) -> float:
@@ -129,8 +134,9 @@ def _layer_bytes(
     """Bytes that all layers and the dropout of the embeddings keep for the backward pass of one example;
     `size`: bytes of a number."""
     width, layers, dropout = config.hidden_size, config.num_hidden_layers, config.hidden_dropout_prob > 0
-    numbers = (13 if global_tokens else 11) + 2 * dropout
-    of_one = size * (numbers * width + 2 * config.intermediate_size)
+    kind = LANGUAGE_MODELS[config.model_type]
+    numbers = (13 if global_tokens and kind.global_projections else 11) + 2 * dropout
+    of_one = size * (numbers * width + 2 * (kind.inner_matrices - 1) * config.intermediate_size)
     of_one += (FLOAT32_BYTES - size) * 3 * width
     of_all = layers * FLOAT32_BYTES * width + of_one if checkpointing else layers * of_one
     return length * (of_all + FLOAT32_BYTES * width * dropout)
@@ -138,8 +144,9 @@ def _layer_bytes(
 
 def _linear_weights(config: LongformerConfig, global_tokens: float) -> int:
     """The number of weights in the linear layers that are used and in the vocabulary projection."""
-    width = config.hidden_size
-    of_layer = (7 if global_tokens else 4) * width**2 + 2 * width * config.intermediate_size
+    width, kind = config.hidden_size, LANGUAGE_MODELS[config.model_type]
+    of_layer = (7 if global_tokens and kind.global_projections else 4) * width**2
+    of_layer += kind.inner_matrices * width * config.intermediate_size
     return config.num_hidden_layers * of_layer + width * (width + config.vocab_size)
 
 

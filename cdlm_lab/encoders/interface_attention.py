@@ -1,5 +1,5 @@
 """The attention of any encoder that computes it through transformers' attention interface (BERT, RoBERTa,
-ModernBERT, ...), from and to a few tokens: what `attention.weights` does for Longformer.
+ModernBERT with its own masks, ...), from and to a few tokens: what `attention.weights` does for ours.
 
 While `record_interface` is on, a function of ours computes the attention, a block of queries at a time, and
 keeps the rows and columns of the source alone: memory grows with the length, not with its square.
@@ -83,5 +83,5 @@ def record_interface(encoder: PreTrainedModel, source: Tensor) -> Iterator[Inter
         _RECORDER.reset(token)
         config._attn_implementation = before
     if not recorder.from_tokens:
-        what = f"{type(encoder).__name__} does not return its attention"
-        raise ValueError(f"{what}: it is no Longformer, and not on transformers' attention interface")
+        what = f"{type(encoder).__name__} does not return its attention: it is not on transformers' interface"
+        raise ValueError(f"{what}; for a Longformer, call replace_self_attention(model) first")

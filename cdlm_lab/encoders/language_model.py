@@ -1,10 +1,10 @@
-"""The cross-document language model: a Longformer whose head computes masked tokens only; and the losses that
+"""The cross-document language model: an encoder whose head computes masked tokens only; and the losses that
 this and the other models are trained with.
 
-The weights are those of Hugging Face's `LongformerForMaskedLM`, and checkpoints of either load in the other;
-only the forward pass with labels differs. The vocabulary projection then runs on the masked tokens only, 15%
-of all, which at 4,096 tokens saves 0.7 GB of logits per example and for a small encoder most of the
-arithmetic. Without labels it returns the logits of all tokens, as Hugging Face does.
+The weights are those of Hugging Face's `LongformerForMaskedLM` or `ModernBertForMaskedLM`, and checkpoints of
+either load in the other; only the forward pass with labels differs. The vocabulary projection then runs on
+the masked tokens only, 15% of all, which at 4,096 tokens saves 0.7 GB of logits per example and for a small
+encoder most of the arithmetic. Without labels it returns the logits of all tokens, as Hugging Face does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from transformers import LongformerForMaskedLM, initialization
+from transformers import (
+    LongformerForMaskedLM,
+    LongformerModel,
+    ModernBertForMaskedLM,
+    ModernBertModel,
+    PretrainedConfig,
+    PreTrainedModel,
+    initialization,
+)
 from transformers.models.longformer.modeling_longformer import LongformerLMHead
 from transformers.utils import ModelOutput
 
@@ -125,9 +133,6 @@ def pair_loss(logits: Tensor, labels: Tensor | None, num_items_in_batch: Items) 
     return over_items(total, items=len(labels), num_items_in_batch=num_items_in_batch)
 
 
-PLAIN_ARCHITECTURE = "LongformerForMaskedLM"
-
-
 @dataclass
 class MaskedTokensOutput(ModelOutput):
     """What `CrossDocumentLM` returns when it is given labels."""
@@ -160,22 +165,18 @@ def masked_tokens_output(
     )
 
 
-class CrossDocumentLM(LongformerForMaskedLM):
-    """Masked language model over packed documents (CDLM, section 2.2).
+class _MaskedTokensLM:
+    """A masked language model over packed documents (CDLM, section 2.2): what those of all encoders share.
 
-    Every weight gets a gradient from a batch with both local and global masked tokens. Without global tokens
-    the global projections get none (None or zero, by the attention backend); where all masked tokens are
-    global, as in CDLM, the last layer's local queries get none, for no local token's output is used there.
+    Subclasses say how to make an encoder of a config, `new_encoder`, and how to set dropout in one,
+    `set_dropout`; nothing else that opens, trains or reads a model asks which encoder it is.
     """
 
+    plain_class: type[PreTrainedModel]  # of Hugging Face's, with the same weights
+    global_projections: bool  # whether global tokens have their own, and how many matrices a feed-forward
+    inner_matrices: int  # block has, by which the cost of training is estimated
     # the training loop then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
-
-    def _init_weights(self, module: nn.Module) -> None:
-        """Zero the bias of a head that a checkpoint lacks; Hugging Face leaves it as uninitialised memory."""
-        super()._init_weights(module)
-        if module is self.lm_head:
-            initialization.zeros_(module.bias)
 
     def forward(
         self,
@@ -185,26 +186,90 @@ class CrossDocumentLM(LongformerForMaskedLM):
         labels: Tensor | None = None,  # (batch, seq), the original token where masked, else -100
         masked_places: Tensor | None = None,  # (n_masked,) long, where labels are in the flattened batch
         num_items_in_batch: Tensor | int | None = None,  # masked tokens in the whole effective batch
-        **encoder_arguments: Any,  # others that `LongformerModel` takes (`plan`, `token_type_ids`, ...)
+        **encoder_arguments: Any,  # others that the encoder takes (`plan`, `token_type_ids`, ...)
     ) -> Any:
         """A `MaskedTokensOutput` if there are labels, else Hugging Face's output with the logits of all
         tokens. A batch without masked tokens has loss 0 and zero gradients."""
+        masks = {"attention_mask": attention_mask, "global_attention_mask": global_attention_mask}
         if labels is None:
-            return super().forward(
-                input_ids, attention_mask, global_attention_mask=global_attention_mask, **encoder_arguments
-            )
-        encoded = self.longformer(
-            input_ids,
-            attention_mask,
-            global_attention_mask=global_attention_mask,
-            **encoder_arguments | {"return_dict": True},
-        )
+            return super().forward(input_ids, **masks, **encoder_arguments)
+        encoded = self.base_model(input_ids, **masks, **encoder_arguments | {"return_dict": True})
         form = {"places": masked_places, "items": num_items_in_batch}
         return masked_tokens_output(self.lm_head, encoded, labels, **form)
 
     def save_pretrained(self, save_directory: str | PathLike[str], **options: Any) -> None:
         """Save as Hugging Face does, but with its plain class in the config, which can load these weights."""
         super().save_pretrained(save_directory, **options)
-        self.config.architectures = [PLAIN_ARCHITECTURE]
+        self.config.architectures = [self.plain_class.__name__]
         if options.get("is_main_process", True):
             self.config.save_pretrained(save_directory)
+
+
+class CrossDocumentLM(_MaskedTokensLM, LongformerForMaskedLM):
+    """Masked language model over packed documents, on a Longformer.
+
+    Every weight gets a gradient from a batch with both local and global masked tokens. Without global tokens
+    the global projections get none (None or zero, by the attention backend); where all masked tokens are
+    global, as in CDLM, the last layer's local queries get none, for no local token's output is used there.
+    """
+
+    plain_class = LongformerForMaskedLM
+    global_projections, inner_matrices = True, 2
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Zero the bias of a head that a checkpoint lacks; Hugging Face leaves it as uninitialised memory."""
+        super()._init_weights(module)
+        if module is self.lm_head:
+            initialization.zeros_(module.bias)
+
+    @staticmethod
+    def new_encoder(config: PretrainedConfig) -> LongformerModel:
+        """A new encoder of a config, without pooler."""
+        return LongformerModel(config, add_pooling_layer=False)
+
+    @staticmethod
+    def set_dropout(config: PretrainedConfig, *, hidden: float | None, attention: float | None) -> None:
+        """Set the dropout of hidden states and of attention weights in a config; None = as it is."""
+        if hidden is not None:
+            config.hidden_dropout_prob = hidden
+        if attention is not None:
+            config.attention_probs_dropout_prob = attention
+
+
+class CrossDocumentModernBert(_MaskedTokensLM, ModernBertForMaskedLM):
+    """Masked language model over packed documents, on a ModernBERT."""
+
+    plain_class = ModernBertForMaskedLM
+    global_projections, inner_matrices = False, 3
+
+    def lm_head(self, states: Tensor) -> Tensor:
+        """Logits (..., vocab) of last hidden states (..., dim)."""
+        return self.decoder(self.head(states))
+
+    @staticmethod
+    def new_encoder(config: PretrainedConfig) -> ModernBertModel:
+        """A new encoder of a config."""
+        return ModernBertModel(config)
+
+    @staticmethod
+    def set_dropout(config: PretrainedConfig, *, hidden: float | None, attention: float | None) -> None:
+        """Set the dropout of hidden states and of attention weights in a config; None = as it is."""
+        if hidden is not None:
+            config.mlp_dropout = config.embedding_dropout = hidden
+        if attention is not None:
+            config.attention_dropout = attention
+        # under Longformer's names too, by which the cost of training is estimated
+        config.hidden_dropout_prob = config.mlp_dropout
+        config.attention_probs_dropout_prob = config.attention_dropout
+
+
+# `model_type` of the encoders that read with CDLM's masks -> their language model
+LANGUAGE_MODELS = {"longformer": CrossDocumentLM, "modernbert": CrossDocumentModernBert}
+POSITIONS_FROM_0 = ("bert", "modernbert")  # values of `model_type`
+
+
+def longest(config: PretrainedConfig) -> int:
+    """The most tokens that a model of this config reads: RoBERTa and Longformer count positions from behind
+    that of padding, BERT and ModernBERT from 0."""
+    first = 0 if config.model_type in POSITIONS_FROM_0 else (config.pad_token_id or 0) + 1
+    return int(config.max_position_embeddings - first)

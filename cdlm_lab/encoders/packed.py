@@ -1,10 +1,15 @@
-"""Hugging Face's Longformer on packed tokens: the same weights and results, without what it computes in vain.
+"""Local + global attention on packed tokens, in encoders of Hugging Face's.
 
-`replace_self_attention(model)` makes every Longformer in `model`, and the encoder of every LED, such as
-PRIMERA, pack its tokens once a forward: all layers then see (1, tokens, embed) without padding, in the order
-of the plan (see cdlm_lab.attention.plan). The plan comes with the batch, where its collate function made it,
-or is made from the masks. Texts within half a window, without global tokens, such as sentences, need neither:
-all their tokens attend to each other, as in BERT, by PyTorch's own attention.
+`replace_self_attention(model)` makes every Longformer and ModernBERT in `model`, and the encoder of every
+LED, such as PRIMERA, pack its tokens once a forward: all layers then see (1, tokens, embed) without padding,
+in the order of the plan (see cdlm_lab.attention.plan). The plan comes with the batch, where its collate
+function made it, or is made from the masks. Texts within half a window, without global tokens, such as
+sentences, need neither: all their tokens attend to each other, as in BERT, by PyTorch's own attention.
+
+A Longformer has the weights and results of Hugging Face's, without what that computes in vain. In ModernBERT
+(Warner et al. 2024) each third layer sees the whole text and the others 64 tokens on each side; here all see
+half a `window` and the global tokens, so that variants of CDLM differ in their global tokens alone. A global
+token attends with the same projections as others: there are no separate ones to reset or to copy.
 
 `read_only_globals(model)` goes further for models whose head reads only global tokens, such as that of
 coreference: their last layer computes the states of these alone.
@@ -26,11 +31,14 @@ from transformers.models.longformer.modeling_longformer import (
     LongformerBaseModelOutputWithPooling,
     create_position_ids_from_input_ids,
 )
+from transformers.models.modernbert import modeling_modernbert
+from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
 
+from cdlm_lab.attention.cut import cut_plan
 from cdlm_lab.attention.layer import (
     BACKENDS,
     EveryToken,
-    LocalGlobalSelfAttention,
+    LocalGlobalAttention,
     rows_of_products,
     with_our_attention,
 )
@@ -46,7 +54,7 @@ class _Packing:
         given: Tensor,  # (batch, seq, ...), on the device of the model
         masks: tuple[Tensor | None, Tensor | None],  # Hugging Face's attention_mask, global_attention_mask
         plan: Plan | None,
-        attentions: list[LocalGlobalSelfAttention],
+        attentions: list[LocalGlobalAttention],
         *,
         weights: bool,  # whether they are to return their weights
     ) -> None:
@@ -232,21 +240,93 @@ class LEDEncoder(modeling_led.LEDEncoder):
         return output if (config.return_dict if return_dict is None else return_dict) else output.to_tuple()
 
 
-_OURS = {modeling_longformer.LongformerModel: LongformerModel, modeling_led.LEDEncoder: LEDEncoder}
+class ModernBertAttention(LocalGlobalAttention, modeling_modernbert.ModernBertAttention):
+    """ModernBERT's self-attention, local + global."""
+
+    def forward(
+        self,
+        hidden_states: Tensor,  # packed (1, tokens, embed), or (batch, seq, embed) with an `EveryToken`
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Plan | EveryToken,
+        **_: Any,
+    ) -> tuple[Tensor, None]:
+        """What Hugging Face's returns, without weights."""
+        projected = self.Wqkv(hidden_states).unflatten(-1, (3, self.heads, -1))
+        query, key, value = projected.unbind(dim=-3)
+        query, key = apply_rotary_pos_emb(query, key, *position_embeddings, unsqueeze_dim=2)
+        if isinstance(attention_mask, EveryToken):
+            context = self.to_every_token(query, key, value, attention_mask)
+        else:
+            plan, (query, key, value) = cut_plan(self, attention_mask), (query[0], key[0], value[0])
+            of_locals, of_globals = (query[of] for of in (plan.local_places, plan.global_places))
+            for_globals = (key, value) if len(of_globals) else (key[:0], value[:0])
+            packed = Projections(of_locals, key, value, of_globals, *for_globals)
+            context = self.context(packed, plan, tokens=len(query))[None]
+        return self.out_drop(self.Wo(context)), None
+
+
+class ModernBertModel(modeling_modernbert.ModernBertModel):
+    """A ModernBERT with local + global attention that packs its tokens once a forward."""
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,  # not read: there are no types of tokens
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        plan: Plan | None = None,
+        **others: Any,
+    ) -> Any:
+        """Hugging Face's arguments and results, and those of Longformer; weights are not returned."""
+        given = input_ids if input_ids is not None else inputs_embeds
+        if given is None or (input_ids is not None and inputs_embeds is not None):
+            raise ValueError("give either input_ids or inputs_embeds")
+        if others.get("output_attentions", self.config.output_attentions):
+            raise ValueError("ModernBERT with these masks returns no weights; attend_to_source records them")
+        masks, of_layers = (attention_mask, global_attention_mask), [layer.attn for layer in self.layers]
+        packing = _Packing(given, masks, plan, of_layers, weights=False)
+        if position_ids is None:
+            position_ids = torch.arange(given.shape[1], device=given.device)
+        output = super().forward(
+            input_ids=packing.pack(input_ids),
+            inputs_embeds=packing.pack(inputs_embeds),
+            position_ids=packing.pack(position_ids.expand(given.shape[:2])),
+            attention_mask=dict.fromkeys(self.config.layer_types, packing.of_layers[0]),
+            **others,
+        )
+        output.last_hidden_state = packing.unpack(output.last_hidden_state)
+        if output.hidden_states is not None:
+            output.hidden_states = tuple(map(packing.unpack, output.hidden_states))
+        return output
+
+
+_OURS = {
+    modeling_longformer.LongformerModel: LongformerModel,
+    modeling_led.LEDEncoder: LEDEncoder,
+    modeling_modernbert.ModernBertModel: ModernBertModel,
+}
 
 
 def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module:
-    """Make every Longformer in `model`, and the encoder of every LED, pack its tokens and attend with ours,
-    in place; returns the model. Called again, it only changes the backend. Raises ValueError if there is
-    none, or for an unknown backend."""
+    """Make every Longformer and ModernBERT in `model`, and the encoder of every LED, pack its tokens and
+    attend with ours, in place; returns the model. Called again, it only changes the backend. A ModernBERT's
+    config has the `attention_window` of each layer. Raises ValueError if there is none, or for an unknown
+    backend."""
     check_choice("attention backend", backend, BACKENDS)
     found = [module for module in model.modules() if isinstance(module, tuple(_OURS))]
     if not found:
-        raise ValueError(f"{type(model).__name__} holds no Longformer self-attention to replace")
+        raise ValueError(f"{type(model).__name__} holds no Longformer or ModernBERT to replace attention in")
     for encoder in found:
         encoder.__class__ = _OURS.get(type(encoder), type(encoder))
         for parent, name, attention in list(_attentions(encoder)):
-            if isinstance(attention, LocalGlobalSelfAttention):
+            if isinstance(attention, modeling_modernbert.ModernBertAttention):
+                attention.__class__ = ModernBertAttention
+                config = attention.config
+                attention.heads, attention.dropout = config.num_attention_heads, config.attention_dropout
+                attention.window, attention.backend = config.attention_window[attention.layer_idx], backend
+            elif isinstance(attention, LocalGlobalAttention):
                 attention.backend = backend
             else:
                 setattr(parent, name, with_our_attention(attention, backend=backend))
@@ -254,10 +334,11 @@ def replace_self_attention(model: nn.Module, backend: str = "auto") -> nn.Module
 
 
 def _attentions(encoder: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Module]]:
-    """The self-attentions of an encoder, recognised by their six projections, with parent and name."""
+    """The self-attentions of an encoder with parent and name: Longformer's by their six projections."""
     for parent in encoder.modules():
         for name, child in parent.named_children():
-            if all(hasattr(child, projection) for projection in Projections._fields):
+            of_longformer = all(hasattr(child, projection) for projection in Projections._fields)
+            if of_longformer or isinstance(child, modeling_modernbert.ModernBertAttention):
                 yield parent, name, child
 
 

@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from cdlm_lab.attention.cut import Cut, cutting
 from cdlm_lab.attention.weights import layer_numbers, record_attention, recordable_layers
 from cdlm_lab.encoders.interface_attention import record_interface
-from cdlm_lab.encoders.mask_interface import longest
+from cdlm_lab.encoders.language_model import longest
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
 
 Positions = Iterable[int] | np.ndarray | Tensor
@@ -72,7 +72,7 @@ def attend_to_source(
     if not len(source):
         raise ValueError("the source is empty; choose at least one token")
     is_global = np.isin(np.arange(len(ids)), np.append(others, source) if source_is_global else others)
-    if not any(hasattr(module, "query_global") for module in model.modules()):  # no Longformer
+    if not is_recordable(model):
         return _by_interface(model, ids, source, present, is_global, layers=layers)
     recording = record_attention(model.base_model, torch.from_numpy(source)[None], layers=layers)
     with evaluating(model), torch.inference_mode(), recording as recorder:
@@ -205,7 +205,7 @@ def apart(model: nn.Module, tokenizer: PreTrainedTokenizerBase | None, cut: CutA
         return
     if not (hasattr(model, "base_model") and is_recordable(model)):
         what = f"attention between documents cannot be cut in a {type(model).__name__}"
-        raise ValueError(f"{what}; it can in a Longformer that reads them together")
+        raise ValueError(f"{what}; it can in a Longformer or ModernBERT that reads them together")
     known = tokenizer.get_vocab() if isinstance(tokenizer, PreTrainedTokenizerBase) else {}
     if missing := [one for one in (DOCUMENT_START, DOCUMENT_END) if one not in known]:
         what = f"{type(model).__name__} reads no documents between {DOCUMENT_START} and {DOCUMENT_END}"

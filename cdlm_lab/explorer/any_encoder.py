@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.data.marked import marked_texts
-from cdlm_lab.encoders.mask_interface import longest
+from cdlm_lab.encoders.language_model import longest
 from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.explorer.explorer import headline_of
 from cdlm_lab.explorer.reading import Selection, panel_of, read_documents

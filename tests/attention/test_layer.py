@@ -99,7 +99,7 @@ def test_any_longformer_model_is_served_and_the_backend_can_be_changed() -> None
     assert [layer.backend for layer in swapped] == ["dense"] * 3
     with pytest.raises(ValueError, match="attention backend is 'fast'; choose one of auto, sparse"):
         replace_self_attention(model, "fast")
-    with pytest.raises(ValueError, match="Linear holds no Longformer self-attention"):
+    with pytest.raises(ValueError, match="Linear holds no Longformer or ModernBERT"):
         replace_self_attention(nn.Linear(2, 2))
 
 

@@ -8,7 +8,7 @@ from modernbert import save_modernbert
 from transformers import AutoModelForMaskedLM
 
 import cdlm_lab
-from cdlm_lab.encoders.mask_interface import LocalGlobalModernBert
+from cdlm_lab.encoders.packed import ModernBertModel
 from cdlm_lab.explorer import ranks
 from cdlm_lab.explorer.explorer import explore
 from cdlm_lab.tasks.coreference import experiment as coreference
@@ -38,8 +38,11 @@ def test_it_leaves_a_plain_checkpoint_that_loads(trained: Path) -> None:
     assert type(model).__name__ == "ModernBertForMaskedLM"
     loaded = cdlm_lab.load(str(trained / "cdlm"))
     assert len(loaded.fill(["the [MASK] fell", "a mine blast"], top=2)[0].words) == 2
-    with pytest.raises(ValueError, match="cannot be cut in a CrossDocumentModernBert"):
-        loaded.fill(["the [MASK] fell"], cut="documents")
+    whole, apart, above = (
+        loaded.fill(["the [MASK] fell", "a mine blast"], top=2, cut=cut)
+        for cut in (None, "documents", {"layers": [2], "heads": [0]})
+    )
+    assert len({str(one) for one in (whole, apart, above)}) == 3
 
 
 def test_variants_differ_in_their_global_tokens_alone(trained: Path) -> None:
@@ -61,7 +64,7 @@ def test_notebook_11_reads_it(trained: Path) -> None:
     assert np.isfinite(read(pair)).all()
     explored = explore(analysis, models=["cdlm"])
     assert explored.view.answer["panels"]
-    assert not explored.view.options["cuts"]
+    assert explored.view.options["cuts"]
 
 
 def test_it_is_the_base_of_a_coreference_scorer(trained: Path) -> None:
@@ -74,7 +77,7 @@ def test_it_is_the_base_of_a_coreference_scorer(trained: Path) -> None:
         "micro_batch_size": 4,
     }
     run = coreference.prepare(coreference.Settings(**form, **sizes, **FORM, context="sentences"))
-    assert isinstance(run.model.longformer, LocalGlobalModernBert)
+    assert isinstance(run.model.longformer, ModernBertModel)
     coreference.train(run)
     loaded = cdlm_lab.load(str(trained / "events"))
     documents = {"a": "A <m>blast</m> hit the town.", "b": "The <m>explosion</m> hit it."}

@@ -1,12 +1,15 @@
 """CDLM's masks on ModernBERT: what each token feels, the oracle, checkpoints, variants, other encoders."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from modernbert import save_modernbert
 from torch import Tensor
+from torch.nn.attention import flex_attention
 from transformers import AutoModelForMaskedLM, DistilBertConfig, DistilBertForMaskedLM
 
 from cdlm_lab.attention.dense import visible
@@ -14,10 +17,11 @@ from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model, tiny_tokenizer
 from cdlm_lab.encoders.estimate import estimate
 from cdlm_lab.encoders.language_model import CrossDocumentLM
-from cdlm_lab.encoders.source_attention import attend_to_source
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart, attend_to_source
 
 FORM = {"max_length": 400, "window": 8}
 SEQ, MASKED = 40, 30
+TYPES = ("full_attention", "sliding_attention")  # of layers, in ModernBERT's config
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +29,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_modernbert(tmp_path_factory.mktemp("modernbert"))
 
 
-def batch_of(*, labels: bool = True) -> dict[str, Tensor]:
-    """Two rows, of which the second ends in padding; the masked tokens are global."""
+@pytest.fixture(scope="module")
+def saved(folder: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same with document separators, as `load_language_model` adds them."""
+    model, tokenizer = load_language_model(folder, **FORM)
+    where = tmp_path_factory.mktemp("saved")
+    model.save_pretrained(where)
+    tokenizer.save_pretrained(where)
+    return str(where)
+
+
+def batch_of(*, labels: bool = True, documents: bool = False) -> dict[str, Tensor]:
+    """Two rows, of which the second ends in padding; masked tokens are global. `documents`: of two."""
     ids = torch.randint(5, 900, (2, SEQ), generator=torch.Generator().manual_seed(1))
+    if documents:
+        ids[:, [1, 20]], ids[:, [19, 32]] = 1022, 1023
     present = torch.ones(2, SEQ, dtype=torch.long)
     present[1, 33:] = 0
     is_global = torch.zeros(2, SEQ, dtype=torch.long)
@@ -51,22 +67,81 @@ def test_a_masked_token_feels_a_far_document_and_a_local_token_does_not(tmp_path
         assert torch.equal(felt, expected)
 
 
+def results(model: Any, logits: Tensor, batch: dict[str, Tensor]) -> list[Tensor]:
+    """Logits of masked tokens, and the gradients of their loss by all weights."""
+    labels = batch["labels"][batch["labels"] != -100]
+    torch.nn.functional.cross_entropy(logits, labels).backward()
+    return [logits, *(weight.grad for weight in model.parameters())]
+
+
+def of_plain(folder: str, batch: dict[str, Tensor], masks: dict[str, Tensor], attention: str) -> list[Tensor]:
+    """`results` of Hugging Face's ModernBERT with a mask, True = attends, for each type of layer."""
+    model = AutoModelForMaskedLM.from_pretrained(folder, attn_implementation=attention).double()
+    if attention == "eager":
+        masks = {name: torch.zeros(SEQ, SEQ).masked_fill(~mask, -torch.inf) for name, mask in masks.items()}
+    logits = model(batch["input_ids"], attention_mask=masks).logits
+    return results(model, logits[batch["labels"] != -100], batch)
+
+
+def of_ours(folder: str, batch: dict[str, Tensor], attention: str, cut: CutAsGiven = None) -> list[Tensor]:
+    """`results` of our ModernBERT."""
+    model, tokenizer = load_language_model(folder, attention=attention, **FORM)
+    with apart(model.double(), tokenizer, cut):
+        return results(model, model(**batch).logits, batch)
+
+
+def oracle(batch: dict[str, Tensor]) -> Tensor:
+    """(batch, 1, query, key) bool; padding sees itself, as a softmax over nothing is NaN."""
+    masks = {
+        "attention_mask": batch["attention_mask"].bool(),
+        "global_mask": batch["global_attention_mask"].bool(),
+    }
+    return (visible(**masks, window=8) | torch.eye(SEQ, dtype=torch.bool))[:, None]
+
+
+def assert_equal(made: list[Tensor], expected: list[Tensor], *, within: float = 1e-9) -> None:
+    for one, other in zip(made, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=within)
+
+
+@pytest.fixture
+def flex_with_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU FlexAttention refuses gradients; uncompiled it has them all the same."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+
+
+@pytest.mark.usefixtures("flex_with_gradients")
+def test_all_ways_equal_their_attention_with_the_oracles_mask_with_gradients(saved: str) -> None:
+    """In float64, but for the sums of their eager attention."""
+    batch = batch_of()
+    expected = of_plain(saved, batch, dict.fromkeys(TYPES, oracle(batch)), "sdpa")
+    eager = of_plain(saved, batch, dict.fromkeys(TYPES, oracle(batch)), "eager")
+    assert_equal(eager, expected, within=1e-5)
+    for attention in ("sparse", "flex", "dense"):
+        assert_equal(of_ours(saved, batch, attention), expected)
+
+
+@pytest.mark.usefixtures("flex_with_gradients")
+@pytest.mark.parametrize("attention", ["sparse", "flex", "dense"])
 @pytest.mark.parametrize(
-    ("attention", "device"), [("auto", "cpu"), pytest.param("flex", "cuda", marks=pytest.mark.gpu)]
+    ("cut", "types", "heads"),
+    [
+        ("documents", TYPES, [0, 1, 2, 3]),
+        ({"layers": [0], "heads": [1, 3]}, ("full_attention",), [1, 3]),
+        ({"layers": [1, 2]}, ("sliding_attention",), [0, 1, 2, 3]),
+    ],
 )
-def test_every_implementation_equals_eager_attention_with_gradients(
-    folder: str, attention: str, device: str
+def test_cut_equals_a_mask_made_by_hand_with_gradients(
+    saved: str, attention: str, cut: CutAsGiven, types: Sequence[str], heads: list[int]
 ) -> None:
-    """Eager attention sums in float32. On the CPU FlexAttention has no gradients and compiles for minutes."""
-    results = []
-    dtype, budget = (torch.float64, 1e-5) if device == "cpu" else (torch.float32, 1e-3)
-    for name in ("dense", attention):
-        model, _ = load_language_model(folder, attention=name, **FORM)
-        output = model.to(device, dtype)(**{key: one.to(device) for key, one in batch_of().items()})
-        output.loss.backward()
-        results.append([output.logits, *(weight.grad for weight in model.parameters())])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=budget)
+    """Two documents of 20 tokens, the token before the first included; layer 0 is of another type."""
+    batch = batch_of(documents=True)
+    whole = oracle(batch).repeat(1, 4, 1, 1)
+    document = torch.arange(SEQ) // 20
+    cut_too = whole.clone()
+    cut_too[:, heads] &= document == document[:, None]
+    masks = {name: cut_too if name in types else whole for name in TYPES}
+    assert_equal(of_ours(saved, batch, attention, cut), of_plain(saved, batch, masks, "sdpa"))
 
 
 def test_its_attention_is_that_of_the_oracle(folder: str) -> None:
@@ -132,9 +207,11 @@ def test_every_weight_learns_and_loss_is_the_mean_of_the_masked_tokens(folder: s
 
 def test_its_cost_is_estimated(folder: str) -> None:
     model, _ = load_language_model(folder, **FORM)
-    cost = estimate(model.config, length=100, batch=2, global_tokens=15)
+    cost = estimate(model.config, length=8, batch=2, global_tokens=0, masked_tokens=1)
     assert cost.parameters == model.num_parameters()
-    assert cost.training_flops > 0
+    # three layers of 8 tokens with 4 to each side: four projections, three matrices of 32 x 48, 52 pairs
+    linear, head = 2 * 8 * (4 * 32 * 32 + 3 * 32 * 48), 2 * 32 * (32 + 1024)
+    assert cost.forward_flops == 3 * (linear + 4 * 32 * 52) + head
 
 
 def test_another_encoder_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -146,7 +223,7 @@ def test_another_encoder_is_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_longer_than_it_was_made_for_is_refused(folder: str) -> None:
-    with pytest.raises(CheckpointError, match=r"max_length is 700, but .* reads 600"):
+    with pytest.raises(CheckpointError, match=r"max_length \(700\) is longer than .* was made for \(600\)"):
         load_language_model(folder, max_length=700, window=8)
 
 
