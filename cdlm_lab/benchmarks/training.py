@@ -9,6 +9,9 @@ A step is forward, backward, gradient clipping and AdamW, as in the trainer (aut
 float32), on random tokens, 15% of them masked:
 
     minilm   a masked language model with 12 layers, hidden size 384, RoBERTa's vocabulary; hidden dropout 0.1
+    modernbert  a ModernBERT with as many layers and weights and the same masks, with 15% globals and the last
+             of the dropouts alone; Hugging Face's is then theirs with the masks as matrices. The rows of
+             minilm with the same length are Longformer's
     tiny     the small model that comes with the project; without dropout, as it is trained
     pairs    the pairwise coreference scorer on minilm: whole documents, 9 global tokens ([CLS], two marked
              mentions); hidden dropout 0.1
@@ -42,11 +45,16 @@ from torch import Tensor
 from transformers import (
     LongformerConfig,
     LongformerForMaskedLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    PretrainedConfig,
     PreTrainedModel,
     RobertaConfig,
     RobertaForMaskedLM,
 )
+from transformers.modeling_outputs import MaskedLMOutput
 
+from cdlm_lab.attention.dense import visible
 from cdlm_lab.attention.plan import Plan, make_plan
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks.attention import number_of_globals
@@ -54,7 +62,7 @@ from cdlm_lab.encoders.checkpoint import own_randomness
 from cdlm_lab.encoders.conversion import COPIED_SETTINGS
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
-from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM
+from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM, CrossDocumentModernBert
 from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.precision import memory_kept
 from cdlm_lab.examples.collate import plan_of
@@ -76,7 +84,7 @@ TINY = {"length": 512, "window": 32, "examples": 4}  # as in storyworld_tiny.yam
 PAIRS = {"length": 1024, "window": 128, "examples": 4}  # documents as long as those of ECB+
 PAIR_GLOBALS = 9
 SENTENCES = {"length": 60, "window": 120, "examples": 32}
-PARTS = ("minilm", "tiny", "pairs", "sentences")
+PARTS = ("minilm", "modernbert", "tiny", "pairs", "sentences")
 GLOBALS = ("15%", "0")
 DROPOUTS = (0.1, 0.0)
 PRECISIONS = ("float32", "bfloat16")
@@ -113,9 +121,11 @@ class Case:
         return SIZES["tiny" if self.part == "tiny" else "minilm"]
 
     @property
-    def config(self) -> LongformerConfig:
+    def config(self) -> PretrainedConfig:
         """Configuration of both models."""
         sizes = self.sizes
+        if self.part == "modernbert":
+            return self._of_modernbert(sizes)
         return LongformerConfig(
             vocab_size=sizes.vocabulary,
             hidden_size=sizes.hidden_size,
@@ -129,6 +139,25 @@ class Case:
             hidden_dropout_prob=sizes.dropout,
             attention_probs_dropout_prob=self.attention_dropout,
         )
+
+    def _of_modernbert(self, sizes: TinySizes) -> ModernBertConfig:
+        config = ModernBertConfig(
+            vocab_size=sizes.vocabulary,
+            hidden_size=sizes.hidden_size,
+            num_hidden_layers=sizes.layers,
+            num_attention_heads=sizes.heads,
+            intermediate_size=sizes.intermediate_size * 2 // 3,  # three matrices instead of two
+            max_position_embeddings=self.length,
+            pad_token_id=1,
+            cls_token_id=0,
+            bos_token_id=0,
+            sep_token_id=2,
+            eos_token_id=2,
+        )
+        config.attention_window = [self.window] * sizes.layers
+        dropout = {"hidden": sizes.dropout, "attention": self.attention_dropout}
+        CrossDocumentModernBert.set_dropout(config, **dropout)
+        return config
 
     @property
     def useful_operations(self) -> float:
@@ -144,6 +173,10 @@ class Case:
         with own_randomness(0):
             if self.part == "pairs":
                 model = PairScorer(self.config)
+            elif self.part == "modernbert":
+                model = (CrossDocumentModernBert if way == "ours" else MatrixModernBertForMaskedLM)(
+                    self.config
+                )
             else:
                 model = (CrossDocumentLM if way == "ours" else LongformerForMaskedLM)(self.config)
                 torch.nn.init.zeros_(model.lm_head.bias)  # Hugging Face leaves it uninitialised
@@ -211,6 +244,24 @@ def pair_operations(config: LongformerConfig, is_global: Tensor) -> int:
     return (config.num_hidden_layers - 1) * layer + last + 2 * HIDDEN * (4 * width + 1)
 
 
+class MatrixModernBertForMaskedLM(ModernBertForMaskedLM):
+    """Hugging Face's ModernBERT with local + global attention as a matrix in PyTorch's own attention."""
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        labels: Tensor,
+        global_attention_mask: Tensor | None = None,
+    ) -> MaskedLMOutput:
+        """Hugging Face's output."""
+        is_global = attention_mask * 0 if global_attention_mask is None else global_attention_mask
+        masks = {"attention_mask": attention_mask.bool(), "global_mask": is_global.bool()}
+        sees = visible(**masks, window=self.config.attention_window[0])[:, None]
+        masks = dict.fromkeys(self.config.layer_types, sees)
+        return super().forward(input_ids, attention_mask=masks, labels=labels)
+
+
 class TrainingStep:
     """Training of one model (`way`: one of WAYS, or FULL); each call makes one step."""
 
@@ -247,9 +298,10 @@ def cases(
     precisions: Sequence[str] = PRECISIONS,
 ) -> Iterator[Case]:
     """Yield the rows to measure, the slowest part first. `shares`: global tokens, except for "pairs"."""
-    for length in sorted(lengths, reverse=True) if "minilm" in parts else ():
-        form = {"part": "minilm", "length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
-        for share, dropout, precision in product(shares, dropouts, precisions):
+    for length, part in product(sorted(lengths, reverse=True), PARTS[:2]):
+        form = {"part": part, "length": length, "window": WINDOWS[length], "examples": EXAMPLES[length]}
+        ways = (shares, dropouts) if part == "minilm" else (shares[:1], dropouts[-1:])
+        for share, dropout, precision in product(*ways, precisions) if part in parts else ():
             count = number_of_globals(share, length)
             yield Case(**form, global_tokens=count, attention_dropout=dropout, precision=precision)
     for precision, dropout in product(precisions, dropouts) if "pairs" in parts else ():

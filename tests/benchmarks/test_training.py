@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import LongformerConfig
 
-from cdlm_lab.attention.layer import LocalGlobalSelfAttention
+from cdlm_lab.attention.layer import LocalGlobalAttention
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks import training as benchmark
 from cdlm_lab.encoders.encoder import TinySizes
@@ -34,8 +34,11 @@ def test_the_grid_is_that_of_two_shapes_two_globals_two_dropouts_two_precisions(
         *((4096, 512, 614), (4096, 512, 0)),
     }
     chosen = list(benchmark.cases(lengths=[1024], shares=["15%"], dropouts=[0.1], precisions=["bfloat16"]))
-    assert [case.part for case in chosen] == ["minilm", "pairs", "sentences", "tiny"]
-    assert [case.global_tokens for case in chosen] == [154, 9, 0, 77]
+    assert [case.part for case in chosen] == ["minilm", "modernbert", "pairs", "sentences", "tiny"]
+    of_modernbert = list(benchmark.cases(parts=["modernbert"]))
+    assert {(case.length, case.global_tokens) for case in of_modernbert} == {(1024, 154), (4096, 614)}
+    assert {case.attention_dropout for case in of_modernbert} == {0.0}
+    assert [case.global_tokens for case in chosen] == [154, 154, 9, 0, 77]
 
 
 @pytest.mark.usefixtures("small")
@@ -45,7 +48,7 @@ def test_both_models_have_one_loss_and_only_ours_has_our_attention(part: str):
     for way in benchmark.WAYS:
         step = benchmark.TrainingStep(case_of(part, **few), way, device=CPU)
         assert step.model.training
-        ours = [isinstance(module, LocalGlobalSelfAttention) for module in step.model.modules()]
+        ours = [isinstance(module, LocalGlobalAttention) for module in step.model.modules()]
         assert any(ours) == (way == "ours")
         losses[way] = step.model(**step.batch).loss
     torch.testing.assert_close(losses["ours"], losses["huggingface"], rtol=1e-5, atol=1e-6)
