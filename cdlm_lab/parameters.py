@@ -164,13 +164,6 @@ def parameters_of(settings: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in names or parameter_names(type(settings))}
 
 
-def check_types(instance: object) -> None:
-    """Raise ParameterError if a field of a plain dataclass instance does not fit its type annotation."""
-    for name, annotation in _hints(type(instance)).items():
-        if hasattr(instance, name):
-            _check(name, getattr(instance, name), annotation)
-
-
 def check_like(name: str, value: object, default: object) -> None:
     """Raise ParameterError unless a value fits the type of a parameter's default. The default None accepts
     anything, "auto" also a number, a float also an int, and a tuple a list; a parameter in `WORDS` also

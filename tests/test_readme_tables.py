@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdlm_lab.results.readme import marked_tables, stale_tables
+from cdlm_lab.results.readme import stale_tables, tables_shown
 from cdlm_lab.results.readme_tables import TABLES
 from cdlm_lab.views.answers import ForeignText
 
@@ -22,7 +22,7 @@ def test_no_table_is_stale(readme: Path):
 
 
 def test_every_table_is_shown():
-    assert {one.name for readme in READMES for one in marked_tables(readme, known=TABLES)} == set(TABLES)
+    assert set(TABLES) <= {name for readme in READMES for name in tables_shown(readme)}
 
 
 def test_readme_is_short_and_its_links_lead_somewhere():

@@ -105,10 +105,6 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
     write_json(kernel, _KERNEL)
     jobs, tasks = {}, {}
     made = [step.job for step in steps.values() if step.runs]
-    chains: dict[str, float] = {}  # the minutes of each run and of the longest chain of runs that wait for it
-    for job in reversed(made):
-        waiting = (chains[other.name] for other in made if job.name in other.after)
-        chains[job.name] = job.resources.minutes + max(waiting, default=0.0)
     places = cycle(range(len(gpus)))  # of the GPUs of this machine, which runs are given in turn
     for job in made:
         asked, notebook = job.resources, f"{job.task.name}.ipynb"
@@ -119,7 +115,6 @@ def write_jobs(grid: Grid, steps: Mapping[str, Step], *, place: Place, gpus: Seq
             "notebook": str(folder / "notebooks" / notebook),
             "parameters": {**job.parameters, RUN_FOLDER: str(job.folder)},
             "cores": asked.cores,
-            "priority": round(chains[job.name]),
             "gpus": list(islice(places, asked.gpus)) if place.local else None,
         }
         # `runs` is a resource of ours, which implements --jobs.

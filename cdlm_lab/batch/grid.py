@@ -142,7 +142,7 @@ class Resources(_Form):
     gpus: int = Field(default=0, ge=0)  # exclusive GPUs; if `parallel` starts more processes, one for each
     cores: int = Field(default=1, ge=1)  # CPU cores, and as many threads
     memory_gb: float = Field(default=4.0, gt=0)  # most memory, in 10^9 bytes
-    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster; the longest chains of runs start first
+    minutes: float = Field(default=30.0, gt=0)  # limit on a cluster
     retries: int = Field(default=0, ge=0)  # how often a failed run is repeated
 
 

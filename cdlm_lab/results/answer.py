@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from cdlm_lab.metrics.paired import SURE
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import EXPERIMENTS
 from cdlm_lab.runs.report import Report
 from cdlm_lab.runs.scores import Score, split_in_words
+from cdlm_lab.views.score_tables import labels_of
 from cdlm_lab.views.tables import PER_CENT, number_cell, p_text
 
 
@@ -32,7 +32,8 @@ def answer(
     A system that the run has not is said to be missing. p is that of the report, for the system against
     `other`; where the report has no such test the sentence says so.
     """
-    layout, labels = LAYOUTS[report.name], systems or EXPERIMENTS[report.name].labels(report)
+    layout = LAYOUTS[report.name]
+    labels = systems or labels_of(report, layout)
     split, what = layout.split, name or metric.replace("_", " ")
     where = split_in_words(split) if split else "test"
     scores = [_score(report, one, metric, split, group) for one in (system, other)]

@@ -18,13 +18,14 @@ from cdlm_lab.results.reports import (
     RECORDED,
     RECORDED_FOLDER,
     LeftAside,
+    NamedReport,
     ReportFolder,
     find_reports,
     malformed,
 )
 from cdlm_lab.results.series import TakenRow, check_chosen, misnamed, rows_of_reports
-from cdlm_lab.runs.report import Report, Run, kept, plain
-from cdlm_lab.runs.scores import Score, json_of
+from cdlm_lab.runs.report import Report, Run, kept
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.views.html import escaped, fold
 from cdlm_lab.views.still_figure import figure_image
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, markdown_text
@@ -99,22 +100,18 @@ def _in_no_table(book: Book) -> list[LeftAside]:
 def _damaged(reports: ReportFolder) -> list[LeftAside]:
     """Reports from which alone no book can be made, if none can be made from all: a single one would make the
     whole book fail."""
-    if _is_no_book(reports) is None:
+
+    def fault(some: Sequence[NamedReport]) -> Exception | None:
+        try:
+            _scores(_filled(replace(reports, reports=[*some])))
+        except Exception as error:
+            return error
+        return None
+
+    if fault(reports.reports) is None:
         return []
-    alone = [(one.name, _is_no_book(replace(reports, reports=[one]))) for one in reports.reports]
+    alone = [(one.name, fault([one])) for one in reports.reports]
     return [malformed(name, error) for name, error in alone if error]
-
-
-def _is_no_book(reports: ReportFolder) -> Exception | None:
-    """Why no book can be made of these reports; None = one can."""
-    try:
-        for one in reports.reports:
-            misnamed(one)
-        book = _filled(replace(reports, others=[], aside=[]))
-        plain([report_table(book).data, book_markdown(book), json_of(_scores(book))], "the book")
-    except Exception as error:
-        return error
-    return None
 
 
 def _without(reports: ReportFolder, aside: Sequence[LeftAside]) -> ReportFolder:

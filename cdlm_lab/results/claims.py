@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PARAGRAPHS, PERPLEXITY, size_of
+from cdlm_lab.results.reports import CLAIMS, PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.results.verdicts import comparisons_of
 from cdlm_lab.runs.report import Report, items_file, read_report
 from cdlm_lab.runs.scores import Score
 from cdlm_lab.views import tables
+from cdlm_lab.views.score_tables import labels_of
 
 CLAIMS_FILE = Path(__file__).with_name("claims.csv")
 SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
@@ -30,6 +31,7 @@ _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ",
 _WORDS = "words="
 WITHOUT_ITEMS = "\u2021"  # a verdict from the tests of a report whose items were not recorded
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
+    "this run": "our scorer",
     "ecb_event_wide_longformer": "Longformer, sentences only",
     "ecb_event_sentences_cdlm": "CDLM, sentences only, window 32",
     "ecb_event_five_longformer": "Longformer, sentences only",
@@ -43,9 +45,6 @@ SCORERS = {  # runs of notebook 03 that other runs are compared with, and what t
     "coreference_sentences": "CDLM, sentences only",
     "coreference_longformer": "Longformer, whole documents",
 }
-_NAMES = {"this run": "our scorer"} | SCORERS
-
-
 PAPERS = {"cdlm": "CDLM", "cda": "CDA", "doc-arc": "Doc-ARC", "mspp": "MSPP"}  # as `table` in the CSV begins
 
 
@@ -161,7 +160,7 @@ def _named_score(report: Report, score: Score) -> str:
     points = score.metric.endswith(("/event", "/entity"))
     form = tables.PERPLEXITY if report.name == PERPLEXITY else tables.POINTS if points else tables.PER_CENT
     cell = tables.number_cell(score, form)
-    label = _NAMES.get(score.system) or EXPERIMENTS[report.name].labels(report)[score.system]
+    label = SCORERS.get(score.system) or labels_of(report, LAYOUTS[report.name])[score.system]
     return f"{label}: {cell.text} {cell.below} {report.mark}".strip()
 
 

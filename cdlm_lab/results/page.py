@@ -20,7 +20,7 @@ from cdlm_lab.data.files import is_hidden, replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import CLAIMS, EXPERIMENTS, PERPLEXITY, training_name, trainings_in
+from cdlm_lab.results.reports import CLAIMS, PERPLEXITY, training_name, trainings_in
 from cdlm_lab.runs.card import run_card
 from cdlm_lab.runs.report import REPORT_FILE, Report, RunError, kept, read_report
 from cdlm_lab.training.history import read_history
@@ -43,13 +43,12 @@ def score_tables_of(report: Report) -> dict[str, ScoreTable]:
     name = PERPLEXITY if report.name in _TOURS else report.name
     if name not in LAYOUTS:
         return {"scores": _all_scores(report)}
-    labels = None if report.name in _TOURS else EXPERIMENTS[name].labels(report)
     shown = [row for row in report.rows if row.system and row.seed is None]
     places = dict.fromkeys((row.split, "" if name == CLAIMS else row.group) for row in shown)
     tables_shown = {}
     for split, group in sorted(places, key=lambda place: place[0] != LAYOUTS[name].split):
         title = ", ".join(filter(None, ("scores", split, group)))
-        parts = {"labels": labels, "group": group, "split": split, "caption": title}
+        parts = {"group": group, "split": split, "caption": title}
         tables_shown[title] = score_table(report, LAYOUTS[name], **parts)
     return tables_shown or {"scores": _all_scores(report)}
 

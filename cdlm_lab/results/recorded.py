@@ -11,11 +11,11 @@ from typing import Any
 
 from cdlm_lab.results.answer import answer
 from cdlm_lab.results.layouts import LAYOUTS
-from cdlm_lab.results.reports import EXPERIMENTS, RECORDED_FOLDER
+from cdlm_lab.results.reports import RECORDED_FOLDER
 from cdlm_lab.results.series import corpus_name
 from cdlm_lab.runs.report import UNCLEAN, Report, read_report
 from cdlm_lab.runs.scores import split_in_words
-from cdlm_lab.views.score_tables import score_table
+from cdlm_lab.views.score_tables import labels_of, score_table
 from cdlm_lab.views.tables import ScoreTable, Shown
 
 
@@ -42,7 +42,7 @@ def recorded_table(
     if (report := _report(recorded, folder)) is None:
         return Shown(f"<p>{_MISSING.format(where)}</p>")
     split = split or LAYOUTS[report.name].split
-    labels = EXPERIMENTS[report.name].labels(report)
+    labels = labels_of(report, LAYOUTS[report.name])
     measured = {one: label for one, label in labels.items() if any(row.system == one for row in report.rows)}
     labels = {one: f"{label} {report.mark}".strip() for one, label in (systems or measured).items()}
     facts = [f"{one} = {json.dumps(report.parameters[one])}" for one in shown]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -20,13 +20,10 @@ from cdlm_lab.parameters import ParameterError, names_in
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.runs.report import ASIDE, REPORT_FILE, RUN_FILE, Report, RunError, read_report
 from cdlm_lab.tasks.coreference.experiment import SYSTEM
-from cdlm_lab.tasks.joint.answers import ANSWER_SYSTEMS
-from cdlm_lab.tasks.joint.answers import RANDOM as RANDOM_ORDER
-from cdlm_lab.tasks.joint.claims import CLAIM_SYSTEMS, MAJORITY, SHOWN_ORDER
+from cdlm_lab.tasks.joint.claims import SHOWN_ORDER
 from cdlm_lab.tasks.matching.systems import SYSTEMS
-from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS
 from cdlm_lab.training.history import HISTORY_FILE
-from cdlm_lab.views.score_tables import origin
+from cdlm_lab.views.score_tables import labels_of, origin
 from cdlm_lab.views.tables import SystemRow, system_rows
 
 PERPLEXITY, COREFERENCE = "cross-document perplexity", "coreference"
@@ -45,13 +42,6 @@ class Experiment:
 
     rows: tuple[str, ...]  # parameters that distinguish rows, so they may differ within one table
     test: tuple[str, ...]  # parameters that determine the test data
-    # Function from a report to system -> label, in the order of the rows.
-    labels: Callable[[Report], Mapping[str, str]]
-
-
-def _labels_by(label: Callable[[str], str]) -> Callable[[Report], dict[str, str]]:
-    """A function from a report to the labels of the systems it has scores of."""
-    return lambda report: {row.system: label(row.system) for row in report.rows if row.system}
 
 
 def is_cosine(system: str) -> bool:
@@ -60,73 +50,45 @@ def is_cosine(system: str) -> bool:
     return name in SYSTEMS and not SYSTEMS[name].is_model
 
 
-def _matcher_labels(report: Report) -> dict[str, str]:
-    """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
-    labels = {}
-    for system in (row.system for row in report.rows if row.system):
-        name, _, by = system.partition("/")
-        label = "Random (exact)" if name == "random" else SYSTEMS[name].label
-        labels[system] = f"{label}, {by}" if by else label
-    return labels
-
-
-def _claim_labels(report: Report) -> dict[str, str]:
-    majority = next((row.note for row in report.rows if row.system == MAJORITY), "")
-    ours = {name: system.label for name, system in CLAIM_SYSTEMS.items()}
-    return {MAJORITY: f"always \u201c{majority}\u201d"} | ours
-
-
 _MODELS = tuple(variant.replace("-", "_") for variant in VARIANTS)
 _STORIES = ("corpus", "held_out_stories")
 _PERPLEXITY_TEST = ("corpus", "split", "clusters", "minimum_documents", "packing")
-_TAGGER_LABELS = {name: system.label for name, system in TAG_SYSTEMS.items()}
-_RANKER_LABELS = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
-_RANKER_LABELS |= {RANDOM_ORDER: "random order"}
 EXPERIMENTS: Mapping[str, Experiment] = {
     PERPLEXITY: Experiment(
         rows=(*_MODELS, "batch_size"),
         test=(*_PERPLEXITY_TEST, "max_length", "mask_probability"),
-        labels=_labels_by(variant_name),
     ),
     COREFERENCE: Experiment(
         rows=("model", "context", "max_length", "window", "compare_with"),
         test=(*_STORIES, "kind", "topic_level", "predicted_topics", "test_topics", "singletons"),
-        labels=_labels_by(str),
     ),
     MATCHING: Experiment(
         rows=("systems",),
         test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences"),
-        labels=_matcher_labels,
     ),
     ALIGNMENT: Experiment(
         rows=("systems",),
         test=("matching_run", "reading"),
-        labels=_matcher_labels,
     ),
     QUESTIONS: Experiment(
         rows=("systems",),
         test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "held_out_questions", "data_seed"),
-        labels=_labels_by(variant_name),
     ),
     TAGGING: Experiment(
         rows=("systems", "sweep"),
         test=(*_STORIES, "held_out_documents"),
-        labels=lambda _: _TAGGER_LABELS,
     ),
     ANSWERS: Experiment(
         rows=("systems",),
         test=(*_STORIES, "test_corpus"),
-        labels=lambda _: _RANKER_LABELS,
     ),
     CLAIMS: Experiment(
         rows=("systems",),
         test=(*_STORIES, "held_out_claims", "labels", "evidence", "evidence_sentences"),
-        labels=_claim_labels,
     ),
     ATTENTION: Experiment(
         rows=_MODELS,
         test=("corpus", "split", "stories", "pairs", "candidates", "max_length"),
-        labels=_labels_by(variant_name),
     ),
 }
 
@@ -161,14 +123,15 @@ def encoders_of(report: Report) -> dict[str, Encoder]:
         raise ValueError(f"{place}: {first['msg']}") from None
 
 
-def report_rows(report: Report) -> list[SystemRow]:
+def report_rows(report: Report, *, split: str = "") -> list[SystemRow]:
     """All rows of a report; the group of a row says which table it belongs to: a kind of mentions, a ranking,
-    a set of claims. Raises KeyError, ValueError or TypeError if the report is not as its notebook writes it,
-    or fills no table."""
-    experiment, split = EXPERIMENTS[report.name], LAYOUTS[report.name].split
+    a set of claims. `split`: "" = the one that its notebook shows. Raises KeyError, ValueError or TypeError
+    if the report is not as its notebook writes it, or fills no table."""
+    layout = LAYOUTS[report.name]
+    split = split or layout.split
     labels = {
         system: f"{label}{origin(report, system)} {report.mark}".strip()
-        for system, label in experiment.labels(report).items()
+        for system, label in labels_of(report, layout).items()
     }
     if report.name == COREFERENCE and SYSTEM not in labels:
         raise ValueError(f"there is no score of {SYSTEM!r}")
@@ -209,8 +172,7 @@ def training_name(training: str, report: Report | None) -> str:
     if training == SMALL:
         return "a new model, its first updates"
     system, _, seed = training.rpartition("-")
-    known = EXPERIMENTS.get(report.name) if report else None
-    labels = known.labels(report) if known and report else {}
+    labels = labels_of(report, LAYOUTS[report.name]) if report and report.name in LAYOUTS else {}
     return f"{labels[system]}, seed {seed}" if system in labels else variant_name(training)
 
 

@@ -25,13 +25,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import psutil
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 import cdlm_lab
 from cdlm_lab.data.files import denied, replaced_file
@@ -39,14 +41,12 @@ from cdlm_lab.errors import PlainError
 from cdlm_lab.parameters import (
     EVALUATED_WITH,
     RUN_FILE,
-    ParameterError,
-    check_types,
     local_path,
 )
 from cdlm_lab.progress import is_first, usable_cores
 from cdlm_lab.runs.identity import Identity, Inputs, changed_inputs, changed_parameters
 from cdlm_lab.runs.items import ITEMS_FILE, read_items, write_items
-from cdlm_lab.runs.scores import Score, checked_rows, frame_of, json_of
+from cdlm_lab.runs.scores import Score, check_apart, frame_of, json_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,7 @@ FORMAT = 2  # of report.json; raise it when a field changes its meaning
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "tokenizers", "numpy", "scipy")
 # Endings of files that papermill and schedulers put into the folder before the notebook begins.
 _NOT_OURS = (".ipynb", ".log", ".out", ".err")
-_DEEPEST, _LONGEST = 50, 200  # levels of nesting in a report; characters of a message about its values
+_LONGEST = 300  # characters of a message about the values of a report
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _EMPTY: Mapping[str, Any] = {}
 _NOTHING = Inputs()
@@ -127,10 +127,13 @@ def kept(path: Path) -> Iterator[None]:
 class Report:
     """The contents of `report.json`."""
 
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, allow_inf_nan=False)
+
     name: str  # of the experiment
     parameters: dict[str, Any]  # all parameters of the run
     seed: int | None  # the parameter `seed`, or None if the run has none
-    rows: list[Score]  # of the score table ("scores" in the file), one for each number
+    # Of the score table, one for each number.
+    rows: Annotated[list[Score], Field(validation_alias="scores")]
     data: dict[str, Any]  # name -> checksum, or what else identifies the data
     tables: dict[str, list[dict[str, Any]]]  # name -> rows, each a mapping of column to value
     versions: dict[str, str]  # of Python and of the packages that matter
@@ -172,9 +175,7 @@ def items_file(report: Path) -> Path:
     return report.with_name(ITEMS_FILE if report.name == REPORT_FILE else f"{report.stem}.{ITEMS_FILE}")
 
 
-_FIELDS = tuple(  # in the file
-    "scores" if one.name == "rows" else one.name for one in fields(Report) if one.name != "file"
-)
+_REPORT = TypeAdapter(Report)
 
 
 def read_report(path: str | os.PathLike[str]) -> Report:
@@ -182,53 +183,32 @@ def read_report(path: str | os.PathLike[str]) -> Report:
     or of an unknown format, or a field is missing or invalid."""
     file = Path(path)
     file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
+    if not file.exists():
+        raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
+    if not file.is_file():
+        raise RunError(f"{file}: is no file")
     try:
-        if not file.exists():
-            raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
-        if not file.is_file():
-            raise RunError(f"{file}: is no file")
-        values = json.loads(file.read_text(encoding="utf-8"))
+        content = file.read_bytes()
+        values = from_json(content, allow_inf_nan=False)
     except OSError as error:
         raise RunError(denied(file) or f"{file}: cannot be read ({error.strerror or error})") from None
-    except json.JSONDecodeError as error:
-        raise RunError(f"{file}:{error.lineno}: not JSON ({error.msg})") from None
-    except UnicodeDecodeError:
-        raise RunError(f"{file}: not text in UTF-8") from None
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, endless nesting
+    except ValueError as error:
         raise RunError(f"{file}: not JSON ({error})") from None
     written = values.get("format") if isinstance(values, dict) else None
     if written != FORMAT:
         shown = repr(written)[:_LONGEST]
         raise RunError(f"{file}: format is {shown}, this version of cdlm_lab reads {FORMAT}")
-    if missing := [name for name in _FIELDS if name not in values]:
-        raise RunError(f"{file}: the field {missing[0]!r} is missing")
-    if _is_deeper(values, _DEEPEST):
-        raise RunError(f"{file}: has more than {_DEEPEST} levels of lists and mappings")
     try:
-        return replace(_checked({name: plain(values[name], name) for name in _FIELDS}), file=file)
-    except (RunError, ParameterError) as error:
-        what = str(error).partition(": write")[0].partition(": find out")[0]
-        raise RunError(f"{file}: {what[:_LONGEST]}") from None
-
-
-def _is_deeper(values: Any, most: int) -> bool:
-    """Whether lists and mappings are nested more than `most` levels deep."""
-    level = [values]
-    for _ in range(most):
-        holders = [one for one in level if isinstance(one, dict | list)]
-        level = [inner for one in holders for inner in (one.values() if isinstance(one, dict) else one)]
-    return bool(level)
-
-
-def _checked(values: dict[str, Any]) -> Report:
-    """Make a report of plain JSON values. Raises RunError or ParameterError if a value is invalid."""
-    scores = values.pop("scores")
-    report = Report(**values, rows=[])
-    check_types(report)
-    try:
-        return replace(report, rows=checked_rows(scores))
+        report = _REPORT.validate_json(content)
+        check_apart(report.rows)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, *inside = first["loc"]
+        where = f"{place}{''.join(f'[{part!r}]' for part in inside)}"
+        raise RunError(f"{file}: {where}: {first['msg'].removeprefix('Value error, ')}"[:_LONGEST]) from None
     except ValueError as error:
-        raise RunError(str(error)) from None
+        raise RunError(f"{file}: {error}") from None
+    return replace(report, file=file)
 
 
 # ---- software and hardware ----
@@ -346,11 +326,11 @@ class Run:
             "identity": self.identity.as_json | {"encoders": plain(encoders, "encoders")},
         }
         try:
-            rows = checked_rows(values["scores"])
+            check_apart(scores)
         except ValueError as error:
             raise RunError(str(error)) from None
         known = {name: values[name] for name in values if name != "scores"}
-        report = Report(**known, rows=rows, file=self.folder / REPORT_FILE)
+        report = Report(**known, rows=[*scores], file=self.folder / REPORT_FILE)
         if self.writer:
             with kept(self.folder / REPORT_FILE):
                 if items is not None:  # first: a folder with a report has its items

@@ -6,11 +6,11 @@ column for each field of `Score`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ConfigDict
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 if TYPE_CHECKING:
@@ -63,30 +63,13 @@ _DEFAULTS = {one.name: one.default for one in fields(Score)}
 COLUMNS = tuple(_DEFAULTS)
 
 
-def checked_rows(rows: object) -> list[Score]:
-    """Check rows, given as `Score` or as JSON mappings. Raises ValueError, with the index of the row, if one
-    is invalid or has the same key as an earlier row."""
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise ValueError(f"scores is {rows!r} ({type(rows).__name__}); it must be a list of rows")
-    checked: dict[tuple, Score] = {}
+def check_apart(rows: Sequence[Score]) -> None:
+    """Raise ValueError, with the index of the row, if one has the same key as an earlier row."""
+    seen = set()
     for number, row in enumerate(rows):
-        one = row if isinstance(row, Score) else _row(row, f"scores[{number}]")
-        if one.key in checked:
-            raise ValueError(f"scores[{number}]: a second row of {plain_name(one)}")
-        checked[one.key] = one
-    return list(checked.values())
-
-
-def _row(row: object, where: str) -> Score:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"{where} is {row!r} ({type(row).__name__}); it must be a mapping")
-    try:
-        return Score(**row)
-    except ValidationError as error:
-        first = error.errors()[0]
-        column = "".join(f"[{part!r}]" for part in first["loc"][:1])
-        what = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{where}{column}: {what[0].lower()}{what[1:]}") from None
+        if row.key in seen:
+            raise ValueError(f"scores[{number}]: a second row of {plain_name(row)}")
+        seen.add(row.key)
 
 
 def json_of(rows: Iterable[Score]) -> list[dict[str, Any]]:

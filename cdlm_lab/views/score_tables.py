@@ -36,10 +36,21 @@ class Layout:
     paper: str = ""  # explanation of the papers' numbers
     split: str = "test"  # the split that is shown; "" = the reports have no splits
     first: str = "system"  # heading of the column of systems
+    # System -> name to show, of a report; None = `labels_of` has their own names.
+    labels: Callable[[Report], Mapping[str, str]] | None = None
 
     def columns(self, group: str) -> list[Column]:
         """Return the columns that are shown with a group of scores."""
         return [column for column in self.shown if column.group in ("", group)]
+
+
+def labels_of(report: Report, layout: Layout) -> Mapping[str, str]:
+    """System -> name to show, in the order of the rows; without names in the layout all systems under their
+    own, variants of CDLM with the names and in the order of the CDLM paper."""
+    if layout.labels is not None:
+        return layout.labels(report)
+    names = paper_order(score.system for score in report.rows if score.system)
+    return {name: VARIANT_NAMES.get(name, name) for name in names}
 
 
 def score_table(
@@ -55,18 +66,15 @@ def score_table(
     """Return the score table of a report: one row per system, and next to it the papers' numbers.
 
     Args:
-        labels: system -> name to show, in the order of the rows; None = all systems under their own names,
-            variants of CDLM with the names and in the order of the CDLM paper.
+        labels: system -> name to show, in the order of the rows; None = `labels_of` the layout.
         group: the group of scores to show. Raises ValueError if there are none.
         split: None = the split of the experiment's layout; other splits have no numbers of papers.
         caption: what was measured; the size of the test set is appended.
         others: rows below ours, such as those of a paper.
     """
     wanted = layout.split if split is None else split
-    if labels is None:
-        names = paper_order(score.system for score in report.rows if score.system)
-        labels = {name: VARIANT_NAMES.get(name, name) for name in names}
-    labels = {system: f"{label}{origin(report, system)}" for system, label in labels.items()}
+    shown = labels_of(report, layout) if labels is None else labels
+    labels = {system: f"{label}{origin(report, system)}" for system, label in shown.items()}
     rows = tables.system_rows(report.rows, split=wanted, group=group, labels=labels)
     columns = [one for one in layout.columns(group) if wanted == layout.split or not one.heading.published]
     caption = f"{caption}, n = {layout.size(report, wanted, group)[1]}".removeprefix(", ")

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 import tiny_grid
-from tiny_grid import PARAMETERS, plan_of, report, run_grid, write_grid, write_notebook
+from tiny_grid import plan_of, report, run_grid, write_grid, write_notebook
 
 from cdlm_lab.batch.command import main
 from cdlm_lab.batch.engine import only_user
-from cdlm_lab.parameters import names_in
 
 
 def value(folder: Path, name: str) -> float:
@@ -126,12 +125,6 @@ def test_what_several_runs_lack_is_listed_once(here: Path, capsys: pytest.Captur
     assert lines in capsys.readouterr().out
 
 
-def test_gpus_are_a_cluster_s_affair(here: Path, capsys: pytest.CaptureFixture):
-    write_grid(here, {"b": {"resources": {"gpus": 2}}})
-    assert main(["run", "grid.yaml", "--dry-run", "--executor", "slurm"]) == 0
-    assert "on slurm" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("arguments", "expected"), [
     ("run grid.yaml --set data", "--set data: it must look like name=value"),
     ("run grid.yaml --set dta=x", "--set dta=x: grid.yaml has no such variable: did you mean 'data'?"),
@@ -206,14 +199,3 @@ def test_a_grid_in_the_home_folder(
         said = capsys.readouterr().err
         assert re.match(r"\S+grid.yaml:\d+: .*is 's3://bucket", said), said
         path.write_text(path.read_text().replace(text, line))
-
-
-def test_runs_with_spaces_in_a_list_of_a_grid(here: Path):
-    notebook = PARAMETERS + '\ncompare_with = ""  # folders\nsystems = "a b"  # names'
-    write_notebook(here / "tiny.ipynb", parameters=notebook)
-    given = {"compare_with": "{a:seed=*}", "systems": ["b", "c d"], "reads": "{a:seed=0}"}
-    path = write_grid(here, {"a": {}, "b": {"parameters": given}}, runs="my runs", seeds=[0, 1])
-    parameters = plan_of(path)["b-s0"].job.parameters
-    assert names_in(parameters["compare_with"]) == ["my runs/a-s0", "my runs/a-s1"]
-    assert names_in(parameters["systems"]) == ["b", "c d"]
-    assert parameters["reads"] == "my runs/a-s0"

@@ -44,7 +44,6 @@ def test_jobs_are_what_is_to_be_made_and_no_more(grid: Path):
     }
     assert "gpu" not in written["tasks"]["b"]["resources"]
     assert (written["gpus"], written["jobs"]["a"]["gpus"]) == (["0", "1"], [0, 1])
-    assert [job["priority"] for job in written["jobs"].values()] == [30, 30], "0.2 minutes, and 30 of b"
     assert written["jobs"]["b"]["parameters"] == {"reads": "runs/a", "rate": 1e-05, "run_folder": "runs/b"}
     copy = Path("runs/.grid/notebooks/b.ipynb").read_bytes()
     assert copy == Path("tiny.ipynb").read_bytes(), "so that the notebook may be edited meanwhile"

@@ -1,11 +1,7 @@
 """The book as notebook 12 makes it, of small reports and of the recorded ones."""
 
 import json
-import os
-import random
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +24,7 @@ from cdlm_lab.results.book import (
     tables_into,
     write_book,
 )
-from cdlm_lab.runs.identity import Identity
-from cdlm_lab.runs.report import Run, open_run
+from cdlm_lab.runs.report import open_run
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +105,12 @@ def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
 def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
     assert tables_into("") == "no README was written: readme is empty"
     perplexity_report(tmp_path / "run", {"cdlm": 1.0})
-    folder, readme = tmp_path / "data" / "results" / "storyworld_tiny", tmp_path / "README.md"
+    folder, readme = tmp_path / "data" / "results" / "a", tmp_path / "README.md"
     folder.mkdir(parents=True)
     (tmp_path / "run" / "report.json").rename(folder / "perplexity.json")
-    marks = "<!-- table storyworld-perplexity {} -->"
+    marks = "<!-- table a/perplexity {} -->"
     readme.write_text(f"{marks.format('begin')}\n{marks.format('end')}\n")
-    assert tables_into(str(readme)) == f"{readme}: storyworld-perplexity written anew"
+    assert tables_into(str(readme)) == f"{readme}: a/perplexity written anew"
     assert tables_into(str(readme)) == f"{readme}: all tables are as they were"
 
 
@@ -133,10 +128,10 @@ def swap_for_folder(file: Path) -> None:
 
 # What `read_report` refuses, tests/report has.
 DAMAGE: list[tuple[Callable[[Path], object], str]] = [
-    (lambda file: file.write_text("[" * 100_000), "cannot be read: not JSON (maximum recursion depth"),
-    (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read: not text in UTF-8"),
+    (lambda file: file.write_text("[" * 100_000), "cannot be read: not JSON (recursion limit"),
+    (lambda file: file.write_bytes(b"\xff" + file.read_bytes()), "cannot be read: not JSON"),
     (swap_for_folder, "cannot be read: is no file"),
-    (changed(scores=3), "cannot be read: scores is 3 (int); it must be a list of rows"),
+    (changed(scores=3), "cannot be read: scores: Input should be a valid array"),
     (changed(data={}, scores=[{"system": "cdlm", "metric": "f1", "value": 1}]), "is not as its notebook"),
     (changed(identity={"encoders": {"cdlm": {"seed": "x"}}}), "is not as its notebook writes it (ValueErr"),
 ]
@@ -154,80 +149,3 @@ def test_a_damaged_report_is_named_and_left_out(damage: Callable[[Path], object]
     assert len(left.why) < 300
     assert damage_in_words(book) == "1 damaged report left out: bad"
     assert "\n" not in left.why
-
-
-# ---- damaged at random, the same each time; CDLM_LAB_FUZZ_ROUNDS=5000 in the environment tries so many ----
-
-TRIALS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "40"))
-VALUES = [None, True, 0, -1, 3.5, 1e308, 10**19, 10**400, float("nan"), float("inf"), "", "x", "\ud800", "\0"]
-VALUES += ["../..", "a/b/c", "storyworld", [], {}, [[]], [1, 2], {"value": 1}, {"": ""}, [{"a": None}]]
-VALUES += ["{" * 99]
-
-
-def places(value: Any, at: tuple = ()) -> list[tuple]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [at] * bool(at) + [place for key, item in inner for place in places(item, (*at, key))]
-
-
-def damaged(text: str, chance: random.Random) -> bytes:
-    """A report with a few values of it changed, or its text cut, mixed up or written in other letters."""
-    if chance.random() < 0.15:
-        raw = bytearray(text.encode())
-        for _ in range(chance.choice([1, 3, 50])):
-            raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
-        return bytes(raw[: chance.randrange(len(raw))]) if chance.random() < 0.3 else bytes(raw)
-    report = json.loads(text)
-    for _ in range(chance.choice([1, 1, 2, 4])):
-        if not (found := places(report)):
-            break
-        # Those near the top first: most of a report is scores.
-        *way, last = chance.choice(sorted(found, key=len)[: chance.choice([12, 60, len(found)])])
-        holder = report
-        for key in way:
-            holder = holder[key]
-        if chance.random() < 0.3:
-            del holder[last]
-        else:
-            holder[last] = chance.choice(VALUES)
-    return json.dumps(report).encode("utf-16" if chance.random() < 0.02 else "utf-8")
-
-
-RUN = Run(
-    folder=Path(),
-    name="results book",
-    parameters={},
-    identity=Identity(name="results book", parameters={}),
-    resumed=False,
-    writer=False,
-)
-
-
-def test_reports_damaged_at_random_end_no_book(tmp_path: Path):
-    perplexity_report(tmp_path / "good", {"longformer": 1.5, "cdlm": 1.0})
-    texts = [path.read_text(encoding="utf-8") for path in RESULTS.rglob("*.json")]
-    made = [json.loads(text) | {"text": text} for text in texts if text.startswith('{\n  "format')]
-    made.sort(key=lambda one: one["finished"], reverse=True)
-    whole = [text for _, text in sorted({one["name"]: one["text"] for one in made}.items())]
-    (tmp_path / "bad").mkdir()
-    counts: Counter[str] = Counter()
-    for seed in range(TRIALS):
-        chance = random.Random(seed)
-        content = damaged(
-            chance.choice(whole), chance
-        )  # the first of each experiment: later ones change nothing
-        (tmp_path / "bad" / "report.json").write_bytes(content)
-        try:
-            book = open_book(str(tmp_path))
-            write_book(replace(RUN, folder=tmp_path), book)
-            _ = [show(book) for show in (report_table, aside_table, encoders_view)]
-            _ = [paper_view(book, paper) for paper in PAPERS]
-            assert "good" in [one.name for one in book.reports.reports]
-            used = "bad" in [one.name for one in (*book.reports.reports, *book.reports.others)]
-            aside = [one for one in book.reports.aside if one.name == "bad"]
-            assert used or aside
-            counts["damaged" if any(one.damaged for one in aside) else "used" if used else "of no table"] += 1
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
-    print(dict(counts))
-    assert min(counts["used"], counts["damaged"]) >= TRIALS / 10, counts

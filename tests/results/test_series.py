@@ -88,13 +88,6 @@ def test_other_settings_make_another_table(tmp_path: Path):
     assert '"seed"' not in setting_of(d)
 
 
-def test_models_may_differ_and_rows_come_from_several_reports(tmp_path: Path):
-    for name, system in (("a", "longformer"), ("b", "cdlm")):
-        perplexity_report(tmp_path / name, {system: 1.5}, checkpoints={system: f"storyworld/{system}"})
-    (series,) = series_in(tmp_path)
-    assert (names(series, "longformer")[0], names(series, "cdlm")[0]) == (["a"], ["b"])
-
-
 def test_a_test_against_a_row_of_another_report_is_not_shown(tmp_path: Path):
     perplexity_report(tmp_path / "a", LOSSES)
     (series,) = series_in(tmp_path)

@@ -37,13 +37,6 @@ def texts(table: ScoreTable) -> dict[str, list[str]]:
     return {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
 
 
-def test_names_are_different_and_in_the_order_of_the_papers():
-    assert len(TABLES) == len(PAPER_TABLES)
-    order = ["cdlm", "cda", "doc", "mspp"]
-    places = [order.index(name.split("-")[0]) for name in TABLES]
-    assert places == sorted(places)
-
-
 def test_ours_stand_beside_theirs_and_what_was_not_run_is_marked(tmp_path: Path):
     perplexity_report(tmp_path / "a", {"longformer": 1.5, "cdlm": 1.0})
     (one,) = filled(tmp_path, "cdlm-1")
@@ -58,16 +51,6 @@ def test_ours_stand_beside_theirs_and_what_was_not_run_is_marked(tmp_path: Path)
     )
     assert one.table.sources == ["From a"]
     assert set(one.rows) == {"longformer", "cdlm"}
-
-
-def test_several_seeds_are_a_row_and_their_number_is_shown(tmp_path: Path):
-    for seed in (0, 1):
-        perplexity_report(tmp_path / f"s{seed}", {"cdlm": 1 + seed / 10}, seed=seed)
-    (one,) = filled(tmp_path, "cdlm-1")
-    cells = one.table.rows[4]
-    assert [cell.text for cell in cells] == ["CDLM", "2.86", "2", "3.23 / 3.39"]  # of 2.72 and 3.00
-    assert cells[1].below == "\u00b1 0.20"
-    assert one.table.sources == ["From s0, s1: mean of 2 runs, seeds 0, 1"]
 
 
 def test_what_was_not_taken_is_named_and_each_setting_has_a_table_that_says_what_is_different(tmp_path: Path):

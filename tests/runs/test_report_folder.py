@@ -145,7 +145,7 @@ def test_a_run_may_not_say_what_its_data_were(tmp_path: Path, capsys):
 def test_a_finished_run_whose_report_is_damaged(tmp_path: Path):
     open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS)
     (tmp_path / "report.json").write_text("{")
-    with pytest.raises(RunError, match=r"report.json:1: not JSON .*; delete that file to make it anew from"):
+    with pytest.raises(RunError, match=r"report.json: not JSON .*; delete that file to make it anew from"):
         open_run(tmp_path, name="x", parameters=PARAMETERS)
     (tmp_path / "report.json").unlink()
     assert open_run(tmp_path, name="x", parameters=PARAMETERS).write_report(scores=ROWS).rows == ROWS
@@ -183,8 +183,8 @@ def test_an_interrupted_run_is_taken_up_also_by_other_processes(tmp_path: Path):
     assert run.write_report(scores=[]).parameters["parallel"] == "ddp 2"
 
 
-def test_a_whole_number_may_have_become_a_float(tmp_path: Path):
-    """Runs that are older than the settings kept 4 as it was given, where the settings have 4.0."""
+def test_a_whole_number_is_equal_to_a_float(tmp_path: Path):
+    """A grid may say 4 where the settings of the notebook have 4.0."""
     open_run(tmp_path / "run", name="x", parameters={"ratio": 4, "flag": True}).close()
     assert open_run(tmp_path / "run", name="x", parameters={"ratio": 4.0, "flag": True}).resumed
     with pytest.raises(RunError, match="flag is 1, in the run True"):

@@ -240,8 +240,3 @@ def test_texts_are_no_markup_in_figures_and_figures_have_one_look(name):
     assert look.paper_bgcolor == look.plot_bgcolor == "rgba(0,0,0,0)"
     assert look.hovermode == "closest"
     assert len(figure.to_json()) < 20_000
-
-
-def test_figures_can_be_written_offline(tmp_path):
-    FIGURES["losses"][0].write_html(tmp_path / "figure.html", include_plotlyjs=True)
-    assert "https://cdn" not in (tmp_path / "figure.html").read_text(encoding="utf-8")[-100_000:]

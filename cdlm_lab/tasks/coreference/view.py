@@ -460,9 +460,9 @@ def errors_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
 def found_view(report: Report) -> list[ScoreTable]:
     """The scores of test with and without singletons, and of both kinds together, if the run has them."""
     groups = dict.fromkeys(row.group for row in report.rows if row.group and row.split == "test")
-    layout, labels = replace(LAYOUT, shown=[*LAYOUT.shown, threes("Mentions", "mentions")]), {SYSTEM: SYSTEM}
+    layout = replace(LAYOUT, shown=[*LAYOUT.shown, threes("Mentions", "mentions")])
     return [
-        score_table(report, layout, labels=labels, group=group, caption=group)
+        score_table(report, layout, labels={SYSTEM: SYSTEM}, group=group, caption=group)
         for group in groups
         if len(groups) > 1
     ]

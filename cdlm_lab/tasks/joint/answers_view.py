@@ -73,6 +73,7 @@ def _size(report: Report, split: str, _: str) -> tuple[int, str]:
     return candidates, f"{questions:,} questions, {candidates:,} candidates"
 
 
+LABELS = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
 LAYOUT = Layout(
     shown=[
         *each(MEASURES),
@@ -81,6 +82,7 @@ LAYOUT = Layout(
         *(published(one, ("mspp", "2"), ("mspp", "7"), group="reranked", **_PAPER) for one in _SETS),
     ],
     size=_size,
+    labels=lambda _: LABELS | {RANDOM: "random order"},
     note="All in per cent, means over questions. P@1: the first candidate is right; MAP: average "
     "precision; MRR: one divided by the place of the first right candidate.",
     test="p: against pairwise reading.",
@@ -347,9 +349,8 @@ def control_table(report: Report) -> ScoreTable | Shown:
 
 def comparisons(report: Report, *, ranking: str = ALL) -> ScoreTable:
     """The tests on test: for each pair of systems the differences in points, with both p-values."""
-    labels = {name: system.label for name, system in ANSWER_SYSTEMS.items()}
     first = "all candidates" if ranking == ALL else "ranked anew"
-    return score_tables.comparison_table(report, labels, MEASURES, group=ranking, first=first)
+    return score_tables.comparison_table(report, LABELS, MEASURES, group=ranking, first=first)
 
 
 def collapses(report: Report) -> ScoreTable:

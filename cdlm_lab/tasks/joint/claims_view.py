@@ -45,6 +45,14 @@ from cdlm_lab.views.tables import Cell as TableCell
 from cdlm_lab.views.tables import ScoreTable, Shown, html_table, published, seeds, text_table
 from cdlm_lab.views.templates import view
 
+LABELS = {name: system.label for name, system in CLAIM_SYSTEMS.items()}
+
+
+def _labels(report: Report) -> dict[str, str]:
+    majority = next((row.note for row in report.rows if row.system == MAJORITY), "")
+    return {MAJORITY: f"always \u201c{majority}\u201d"} | LABELS
+
+
 LAYOUT = Layout(
     shown=[
         *each({"label_accuracy": "label accuracy"}),
@@ -58,6 +66,7 @@ LAYOUT = Layout(
         ),
     ],
     size=counts("scored", "groups"),
+    labels=_labels,
     note="Share of the claims with the right label, in per cent.",
     test="p: against pairwise reading.",
     paper="Paper: Di Liello et al. 2022, Tables 3 and 8, on FEVER, RoBERTa-base where the system "
@@ -195,12 +204,9 @@ SET_NAMES = {"symmetric": "FeverSymmetric"}
 def score_tables(report: Report) -> list[ScoreTable]:
     """A table of label accuracy for each scored set: the majority label, then the systems."""
     corpus = Path(report.data["corpus"]).name
-    best = next(row.note for row in report.rows if row.system == MAJORITY)
-    labels = {MAJORITY: f"always \u201c{best}\u201d"}
-    labels |= {name: system.label for name, system in CLAIM_SYSTEMS.items()}
     captions = {name: f"Claims verified: {corpus}, {SET_NAMES.get(name, name)}" for name in SHOWN_ORDER}
     return [
-        score_table(report, LAYOUT, labels=labels, split=name, caption=caption)
+        score_table(report, LAYOUT, split=name, caption=caption)
         for name, caption in captions.items()
         if name in report.data["scored"]
     ]
@@ -213,9 +219,8 @@ def shown_set(report: Report) -> str:
 
 def comparisons(report: Report) -> ScoreTable:
     """The significance tests between systems on the shown set."""
-    name, labels = shown_set(report), {name: system.label for name, system in CLAIM_SYSTEMS.items()}
-    measures = {"label_accuracy": "difference [95%]"}
-    return comparison_table(report, labels, measures, split=name, first=f"on {name}")
+    name, measures = shown_set(report), {"label_accuracy": "difference [95%]"}
+    return comparison_table(report, LABELS, measures, split=name, first=f"on {name}")
 
 
 def mistakes(report: Report) -> ScoreTable:

@@ -50,6 +50,18 @@ from cdlm_lab.views.tables import (
 )
 from cdlm_lab.views.templates import view
 
+
+def _label_and_by(way: str) -> tuple[str, str]:
+    system, _, by = way.partition("/")
+    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
+
+
+def _labels(report: Report) -> dict[str, str]:
+    """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
+    systems = (row.system for row in report.rows if row.system)
+    return {system: ", ".join(filter(None, _label_and_by(system))) for system in systems}
+
+
 _MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}
 MATCHING_LAYOUT = Layout(
     shown=[
@@ -63,6 +75,7 @@ MATCHING_LAYOUT = Layout(
     size=counts("pairs", "clusters"),
     note="All in per cent; F1 of the related pairs.",
     test="p: against the row above of the same family.",
+    labels=_labels,
     paper="Papers: accuracy / F1 of Zhou et al. 2020, Tables 2 and 3; F1 alone of Caciularu et al. "
     "2021, Table 4.",
 )
@@ -91,6 +104,7 @@ ALIGNMENT_LAYOUT = Layout(
     size=_aligned_size,
     note="MRR: mean reciprocal rank of the first true sentence; P@N in per cent.",
     test="p: against the row above of the same family.",
+    labels=_labels,
     paper="Paper: Zhou et al. 2020, Tables 4 and 5.",
     split="",
 )
@@ -227,9 +241,8 @@ def systems_table() -> Shown:
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Accuracy and F1 of each system; on test beside the papers' scores, with p-values."""
-    labels = {row.system: SYSTEMS[row.system].label for row in report.rows}
     caption = f"{report.data['corpus']}, {split_in_words(split)}"
-    return score_tables.score_table(report, MATCHING_LAYOUT, labels=labels, split=split, caption=caption)
+    return score_tables.score_table(report, MATCHING_LAYOUT, split=split, caption=caption)
 
 
 def control_table(report: Report) -> ScoreTable | Shown:
@@ -246,14 +259,7 @@ _CAPTIONS = {
 
 def alignment_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
-    labels = {row.system: ", ".join(filter(None, _label_and_by(row.system))) for row in report.rows}
-    form = {"labels": labels, "group": group, "caption": _CAPTIONS[group]}
-    return score_tables.score_table(report, ALIGNMENT_LAYOUT, **form)
-
-
-def _label_and_by(way: str) -> tuple[str, str]:
-    system, _, by = way.partition("/")
-    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
+    return score_tables.score_table(report, ALIGNMENT_LAYOUT, group=group, caption=_CAPTIONS[group])
 
 
 def mrr_figure(report: Report) -> go.Figure:

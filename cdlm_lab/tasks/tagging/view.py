@@ -40,6 +40,7 @@ from cdlm_lab.views.score_tables import Layout, each
 from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
 from cdlm_lab.views.templates import view
 
+LABELS = {name: system.label for name, system in TAG_SYSTEMS.items()}
 LAYOUT = Layout(
     shown=[
         *each({"precision": "precision", "recall": "recall", "f1": "span F1"}),
@@ -56,6 +57,7 @@ LAYOUT = Layout(
         ),
     ],
     size=lambda report, split, _: (report.data["documents"][split], str(report.data["facts"][split])),
+    labels=lambda _: LABELS,
     note="All in per cent. A span is right if its words and its label are.",
     paper="Paper: Joerke et al. 2020, test F1 as mean and standard deviation of 5 runs (Table 2: a "
     "frozen BERT base; Table 3: a trained BERT tiny; Table 4: a fine-tuned BERT base); not to be "
@@ -410,20 +412,15 @@ def shortened_facts(run: TaggingRun) -> list[tuple[str, str]]:
 
 def score_table(report: Report, split: str = "test") -> ScoreTable:
     """Precision, recall and F1 of each system outside the sweep; on test beside the paper's scores."""
-    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
-    return score_tables.score_table(
-        report, LAYOUT, labels=labels, split=split, caption=f"{_folder_name(report)}, {split}"
-    )
+    return score_tables.score_table(report, LAYOUT, split=split, caption=f"{_folder_name(report)}, {split}")
 
 
 def mention_tables(report: Report) -> list[ScoreTable]:
     """Of a corpus of mentions the scores on test by kind, of whole mentions and of their last words."""
-    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
     scores = {"precision": "precision", "recall": "recall", "f1": "F1", "last_word_f1": "F1 of the last word"}
     layout = replace(LAYOUT, shown=[*each(scores), seeds()])
     kinds = dict.fromkeys(row.group for row in report.rows if row.group in KINDS)
-    form = {"labels": labels, "split": "test"}
-    return [score_tables.score_table(report, layout, group=one, caption=one, **form) for one in kinds]
+    return [score_tables.score_table(report, layout, group=one, caption=one) for one in kinds]
 
 
 def _folder_name(report: Report) -> str:
@@ -432,8 +429,7 @@ def _folder_name(report: Report) -> str:
 
 def comparison_table(report: Report) -> ScoreTable:
     """The significance tests of a report."""
-    labels = {name: system.label for name, system in TAG_SYSTEMS.items()}
-    return score_tables.comparison_table(report, labels, {"f1": "difference of F1 [95%]"})
+    return score_tables.comparison_table(report, LABELS, {"f1": "difference of F1 [95%]"})
 
 
 def top_table(report: Report) -> ScoreTable:
