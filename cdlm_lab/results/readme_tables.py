@@ -133,8 +133,7 @@ def _end_to_end(results: Path) -> ScoreTable:
         for row in _read_rows(results / f"ecb_english/{file}.json", group)
         if row.system == "this run"
     ]
-    names = coreference.MEASURES | {"conll": "CoNLL F1", "mentions": "mentions F1"}
-    columns = [measured(heading, f"{metric}/f1", bare=metric != "conll") for metric, heading in names.items()]
+    columns = [*coreference.LAYOUT.shown, tables.threes("mentions", "mentions")]
     return tables.table_of(rows, columns, first="what")
 
 

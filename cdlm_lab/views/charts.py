@@ -6,7 +6,7 @@ transparent, text and grid are middle greys, and every colour is accompanied by 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -102,16 +102,6 @@ def faded(colour: str, opacity: float) -> str:
     """Convert a colour `#rrggbb` to rgba with the given opacity."""
     red, green, blue = bytes.fromhex(colour[1:])
     return f"rgba({red},{green},{blue},{opacity})"
-
-
-def interval(
-    values: Sequence[float], lows: Iterable[float], highs: Iterable[float], *, color: str, **layout: Any
-) -> dict[str, Any]:
-    """Return error bars from `lows` to `highs`, without caps unless `layout` sets a `width`."""
-    array = [round(high - value, 6) for value, high in zip(values, highs, strict=True)]
-    below = [round(value - low, 6) for value, low in zip(values, lows, strict=True)]
-    bars = {"color": color, "thickness": 2.5, "width": 0} | layout
-    return {"type": "data", "symmetric": False, "array": array, "arrayminus": below, **bars}
 
 
 def marks(x: Sequence[Any], y: Sequence[Any], words: str | Sequence[str] = "", **style: Any) -> go.Scatter:

@@ -332,17 +332,14 @@ def measured(
     metric: str,
     form: Form = PER_CENT,
     *,
-    bare: bool = False,
     with_p: bool = False,
     lower: bool = False,
 ) -> Column:
-    """Return a column of scores, with empty cells for rows without the metric. `bare`: True = the value
-    alone, without deviation and interval; `lower`: True = the lowest value is the best."""
+    """Return a column of scores, with empty cells for rows without the metric; `lower`: True = the lowest
+    value is the best."""
 
     def cell(row: SystemRow, labels: Mapping[str, str]) -> Cell:
         score = row.scores.get(metric)
-        if score is not None and bare:
-            score = replace(score, low=None, high=None, deviation=None)
         against = score.against if score else ""
         return number_cell(score, form, with_p=with_p, against=_short_label(against, labels))
 
@@ -356,16 +353,6 @@ def measured(
 def _texts(name: str, text: Callable[[SystemRow], str]) -> Column:
     """Return a column of plain texts."""
     return Column(heading=Heading(name=name), cell=lambda row, labels: Cell(text=text(row)))
-
-
-def p_of(metric: str) -> Column:
-    """Return a column of p-values; cells without a test are empty."""
-
-    def text(row: SystemRow) -> str:
-        score = row.scores.get(metric)
-        return "" if score is None or score.p is None else p_text(score.p)
-
-    return _texts("p", text)
 
 
 def seeds() -> Column:

@@ -10,8 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import plotly.express as px
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from cdlm_lab.data.files import named, replaced_file
 from cdlm_lab.encoders.language_model import CrossDocumentLM
@@ -28,7 +29,7 @@ from cdlm_lab.tasks.pretraining.perplexity import METRICS, PerplexityRun, Settin
 from cdlm_lab.tasks.pretraining.tour import TourRun
 from cdlm_lab.views import html
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
-from cdlm_lab.views.charts import interval, lay_out, logarithmic_ticks, marks, variant_label
+from cdlm_lab.views.charts import lay_out, logarithmic_ticks, variant_label
 from cdlm_lab.views.figures import figure_html, figure_scripts, folder_of, keep_figure
 from cdlm_lab.views.html import escaped, paper_order, seconds_in_words, still_page, variant_colours
 from cdlm_lab.views.packed import DocumentLoss, PackedPreview
@@ -319,47 +320,43 @@ def perplexity_figure(scores: Iterable[Score], *, title: str = "") -> go.Figure:
     metric = "cross_document_perplexity"
     if crossing := [named[metric, variant] for variant in ordered if (metric, variant) in named]:
         panels["tokens that another document states too"] = crossing
-    figure = make_subplots(
-        rows=1, cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=list(panels)
-    )
-    colours = variant_colours(ordered)
-    for column, of_panel in enumerate(panels.values(), start=1):
-        for score in of_panel:
-            figure.add_trace(_dot(score, colours[score.system]), row=1, col=column)
-        bounds = [bound for one in of_panel for bound in (one.low, one.value, one.high)]
-        bounds = [bound for bound in bounds if bound is not None and math.isfinite(bound)]
-        low, high = min(bounds) / 1.06, max(bounds) * 1.06
+    table = pd.DataFrame([_dot(one, panel) for panel, of_panel in panels.items() for one in of_panel])
+    colours, names = variant_colours(ordered), [variant_label(variant) for variant in ordered]
+    looks = {
+        "color_discrete_sequence": [colours[variant] for variant in ordered],
+        "symbol_sequence": [html.VARIANT_SYMBOLS.get(variant, "circle") for variant in ordered],
+        "category_orders": {"variant": names},
+    }
+    form = {"facet_col": "panel", "facet_col_spacing": 0.06, "text": "number", "hover_name": "words"}
+    form |= {"error_x": "above", "error_x_minus": "below", "log_x": True} | looks
+    figure = px.scatter(table, x="value", y="variant", color="variant", symbol="variant", **form)
+    for trace in figure.data:
+        trace.update(error_x={"color": trace.marker.color, "thickness": 2.5, "width": 0})
+    look = {"marker_size": 12, "textposition": "top center", "hovertemplate": "%{hovertext}<extra></extra>"}
+    figure.update_traces(**look, showlegend=False)
+    for column, panel in enumerate(panels, start=1):
+        bounds = table[table["panel"] == panel]
+        low = (bounds["value"] - bounds["below"]).min() / 1.06
+        high = (bounds["value"] + bounds["above"]).max() * 1.06
         numbers = logarithmic_ticks(low, high)
-        figure.update_xaxes(
-            type="log",
-            range=[math.log10(low), math.log10(high)],
-            tickvals=numbers,
-            ticktext=[f"{value:,g}" for value in numbers],
-            row=1,
-            col=column,
-        )
-    names = [variant_label(variant) for variant in ordered][::-1]
+        ends, texts = [math.log10(low), math.log10(high)], [f"{value:,g}" for value in numbers]
+        form = {"range": ends, "tickvals": numbers, "ticktext": texts, "matches": None}
+        figure.update_xaxes(**form, row=1, col=column)
     # Leave room for the number above the topmost dot.
-    ends = [-0.6, len(ordered) - 0.35]
-    figure.update_yaxes(categoryorder="array", categoryarray=names, range=ends, showgrid=False, ticks="")
-    figure.update_yaxes(tickfont_size=14)
+    form = {"range": [-0.6, len(ordered) - 0.35], "categoryorder": "array", "categoryarray": names[::-1]}
+    figure.update_yaxes(**form, title_text="", showgrid=False, ticks="", tickfont_size=14)
+    figure.for_each_annotation(lambda one: one.update(text=one.text.partition("=")[2]))
     figure.update_annotations(font_size=13)
     height, margin = 150 + 46 * len(ordered) + (30 if title else 0), {"l": 110, "t": 90 if title else 60}
     return lay_out(figure, title=title, x="perplexity (lower is better)", height=height, margin=margin)
 
 
-def _dot(score: Score, colour: str) -> go.Scatter:
+def _dot(score: Score, panel: str) -> dict[str, Any]:
+    """A row of the table behind the figure of perplexities."""
     value, name = score.value, variant_label(score.system)
-    low, high = (value, value) if score.low is None else (score.low, score.high)
-    number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, low, high))
-    return marks(
-        [value],
-        [name],
-        f"{name}: {number} ({lowest} to {highest}), {score.n or 0:,} tokens",
-        error_x=interval([value], [low], [high], color=colour),
-        mode="markers+text",
-        marker={"color": colour, "size": 12, "symbol": html.VARIANT_SYMBOLS.get(score.system, "circle")},
-        text=[number],
-        textposition="top center",
-        showlegend=False,
-    )
+    bounds = (value, value) if score.low is None else (score.low, score.high)
+    low, high = (bound if math.isfinite(bound) else value for bound in bounds)
+    number, lowest, highest = (PERPLEXITY.write([bound])[0] for bound in (value, *bounds))
+    words = f"{name}: {number} ({lowest} to {highest}), {score.n or 0:,} tokens"
+    place = {"panel": panel, "variant": name, "value": value, "number": number, "words": words}
+    return place | {"above": high - value, "below": value - low}
