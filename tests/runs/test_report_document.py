@@ -79,8 +79,8 @@ def test_what_is_not_in_json_is_refused_and_the_run_not_lost(tmp_path: Path, val
     run.write_report(scores=[])
 
 
-NOT_JSON = [b"{\"name\":\n \"x\",,", b"\xff\xfe\x00", b"[" * 100_000, b"", b"\0" * 9]
-NOT_JSON += [b"{\"format\": " + b"9" * 5000 + b"}"]
+NOT_JSON = [b'{"name":\n "x",,', b"\xff\xfe\x00", b"[" * 100_000, b"", b"\0" * 9]
+NOT_JSON += [b'{"format": ' + b"9" * 5000 + b"}"]
 
 
 @pytest.mark.parametrize("content", NOT_JSON)
