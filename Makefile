@@ -61,7 +61,7 @@ test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on De
 # Each row five times, for an hour or more: make bench ARGS="--full"
 bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 minutes; into the README's table
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
-	@$(BIN)/python -m cdlm_lab.results.readme README.md data/results/*.md
+	@$(BIN)/python .make/result_pages.py README.md data/results/*.md
 
 # On a GPU machine the first thing to run; on a CPU it checks what needs none: make gpu-check ARGS="--parts resume"
 gpu-check: $(STAMP)  ## check a GPU with tests, notebooks, resumption and speed; one page in runs/gpu-check

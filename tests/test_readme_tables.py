@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from page_tables import TABLES
+from result_pages import stale_tables, tables_shown
 
-from cdlm_lab.results.readme import stale_tables, tables_shown
-from cdlm_lab.results.readme_tables import TABLES
 from cdlm_lab.views.answers import ForeignText
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,6 @@ from cdlm_lab.parameters import names_in, settings
 from cdlm_lab.results import tables
 from cdlm_lab.results.claims import PAPERS, verdicts_table
 from cdlm_lab.results.claims_figure import claims_figure
-from cdlm_lab.results.readme import write_readme
 from cdlm_lab.results.reports import (
     RECORDED,
     RECORDED_FOLDER,
@@ -42,7 +41,6 @@ class Settings:
     leave_out: str = ""
     choose: str = ""
     compare: str = ""
-    readme: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,15 +236,6 @@ def book_markdown(book: Book) -> str:
         text = f"## {markdown_text(table.caption)}\n\n{table.markdown()}\n"
         parts.append(text + (f"\n{lines}\n" if lines else ""))
     return "\n".join(parts)
-
-
-def tables_into(readme: str) -> str:
-    """Rewrite the marked tables of a README from the data/results beside it; returns a line on what changed.
-    "" = no README is written."""
-    if not readme:
-        return "no README was written: readme is empty"
-    changed = write_readme(Path(readme))
-    return f"{readme}: {', '.join(changed) + ' written anew' if changed else 'all tables are as they were'}"
 
 
 def _scores(book: Book) -> list[Score]:

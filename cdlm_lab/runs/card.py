@@ -1,5 +1,4 @@
-"""The card of a run: everything that it recorded about itself, as text, and the commands that repeat it; and
-the card of a model that is made of it, for the hub."""
+"""The card of a run: everything that it recorded about itself, as text, and the commands that repeat it."""
 
 from __future__ import annotations
 
@@ -13,13 +12,11 @@ from typing import Any
 
 import yaml
 
-from cdlm_lab.parameters import settings
 from cdlm_lab.runs import report
 from cdlm_lab.runs.scores import Score, json_of, plain_name
 
 GRID_FILE = ".grid/jobs.json"  # in the folder of a grid's runs: what the grid is and which runs it made
 _GB = 10**9
-MOST_SCORES = 20  # in the card of a model
 _NAMES = ("system", "split", "group", "metric", "value", "low", "high")  # shown before the other fields
 
 
@@ -80,47 +77,6 @@ def _commands(folder: Path, parameters: Mapping[str, Any]) -> list[str]:
     alone = shlex.join(["papermill", notebook, f"{new}.ipynb", "-y", text, "-p", "run_folder", new])
     option = "--rerun" if (folder / report.REPORT_FILE).exists() else "--only"  # which resumes it
     return [f"cdlm-lab run {shlex.quote(grid)} {option} {folder.name}"] * bool(grid) + [alone]
-
-
-@settings
-class About:
-    """What a card of a shipped model says beside scores: an entry of `data/models/cards.yaml`."""
-
-    license: str  # as the hub names it
-    license_name: str = ""  # of the license "other"
-    datasets: tuple[str, ...]
-    base_model: str  # "" = none
-    texts: str  # what it was trained on, in few words
-    terms: str  # of the licence, with what it asks to be quoted
-    what: str
-    lacks: str  # what the model does not know
-
-
-def model_card(name: str, about: About, reports: Sequence[report.Report], *, hours: float = 0.0) -> str:
-    """The card of a shipped model as the hub reads it, with the first scores on held-out texts that `reports`
-    have, each with its interval and the number of items. `hours`: of its training; 0 = not known."""
-    front = {"license": about.license, "license_name": about.license_name, "language": "en"}
-    front |= {"datasets": list(about.datasets), "base_model": about.base_model, "library_name": "cdlm_lab"}
-    front |= {"tags": ["cdlm_lab", "cross-document", name.partition("/")[0]]}
-    given = {key: value for key, value in front.items() if value}
-    parts = [
-        f"---\n{yaml.safe_dump(given, sort_keys=False, allow_unicode=True)}---\n\n# {name}",
-        about.what,
-    ]
-    parts.append(f'    import cdlm_lab\n    model = cdlm_lab.load("{name}")')
-    rows = [row for one in reports for row in one.rows if row.low is not None and row.seed is None]
-    if shown := [f"| {_cells(row)} |" for row in rows if row.split not in ("train", "dev")][:MOST_SCORES]:
-        head = "| system | of | measure | score | 95% interval | n |\n|---|---|---|---:|---|---:|"
-        parts += ["## Scores on held-out texts", "\n".join([head, *shown])]
-    parts += ["## What it does not know", about.lacks, "## Training"]
-    parts.append(f"On {about.texts}" + (f", in {hours:.2g} hours." if hours else "."))
-    return "\n\n".join([*parts, "## Licence", about.terms]) + "\n"
-
-
-def _cells(row: Score) -> str:
-    interval = f"[{_number(row.low)}, {_number(row.high)}]"
-    cells = (row.system, row.group, row.metric, _number(row.value), interval, "" if row.n is None else row.n)
-    return " | ".join(str(one).replace("|", "/") for one in cells)
 
 
 def shown_time(seconds: float) -> str:

@@ -28,17 +28,59 @@ from cdlm_lab.data.text_profile import PROFILE_FILE
 from cdlm_lab.encoders import model_folder
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder, shipped_names
 from cdlm_lab.encoders.model_folder import ADAPTER_CONFIG, GROUPS, MODEL_FOLDER, STORYWORLD, is_model
-from cdlm_lab.parameters import RUN_FILE
-from cdlm_lab.runs.card import About, model_card
+from cdlm_lab.parameters import RUN_FILE, settings
 from cdlm_lab.runs.identity import MADE_FILE
-from cdlm_lab.runs.report import REPORT_FILE, read_report
+from cdlm_lab.runs.report import REPORT_FILE, Report, read_report
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
 from cdlm_lab.training.trained import MERGED, SYSTEMS_FOLDER, THRESHOLD, trained_merged, trained_threshold
 
 _LANGUAGE_MODELS = "pretraining"  # name of the runs that train language models
 _LONGEST_PATH = 1_000
+MOST_SCORES = 20  # in the card of a model
 CARDS = Path(__file__).resolve().parents[2] / "data" / "models" / "cards.yaml"
+
+
+@settings
+class About:
+    """What a card of a shipped model says beside scores: an entry of `data/models/cards.yaml`."""
+
+    license: str  # as the hub names it
+    license_name: str = ""  # of the license "other"
+    datasets: tuple[str, ...]
+    base_model: str  # "" = none
+    texts: str  # what it was trained on, in few words
+    terms: str  # of the licence, with what it asks to be quoted
+    what: str
+    lacks: str  # what the model does not know
+
+
+def model_card(name: str, about: About, reports: Sequence[Report], *, hours: float = 0.0) -> str:
+    """The card of a shipped model as the hub reads it, with the first scores on held-out texts that `reports`
+    have, each with its interval and the number of items. `hours`: of its training; 0 = not known."""
+    front = {"license": about.license, "license_name": about.license_name, "language": "en"}
+    front |= {"datasets": list(about.datasets), "base_model": about.base_model, "library_name": "cdlm_lab"}
+    front |= {"tags": ["cdlm_lab", "cross-document", name.partition("/")[0]]}
+    given = {key: value for key, value in front.items() if value}
+    parts = [
+        f"---\n{yaml.safe_dump(given, sort_keys=False, allow_unicode=True)}---\n\n# {name}",
+        about.what,
+    ]
+    parts.append(f'    import cdlm_lab\n    model = cdlm_lab.load("{name}")')
+    rows = [row for one in reports for row in one.rows if row.low is not None and row.seed is None]
+    if shown := [f"| {_cells(row)} |" for row in rows if row.split not in ("train", "dev")][:MOST_SCORES]:
+        head = "| system | of | measure | score | 95% interval | n |\n|---|---|---|---:|---|---:|"
+        parts += ["## Scores on held-out texts", "\n".join([head, *shown])]
+    parts += ["## What it does not know", about.lacks, "## Training"]
+    parts.append(f"On {about.texts}" + (f", in {hours:.2g} hours." if hours else "."))
+    return "\n\n".join([*parts, "## Licence", about.terms]) + "\n"
+
+
+def _cells(row: Score) -> str:
+    interval = f"[{row.low:.4g}, {row.high:.4g}]"
+    cells = (row.system, row.group, row.metric, f"{row.value:.4g}", interval, "" if row.n is None else row.n)
+    return " | ".join(str(one).replace("|", "/") for one in cells)
 
 
 def ship_run(source: str | os.PathLike[str], name: str, judged: Sequence[str] = ()) -> Path:

@@ -21,7 +21,6 @@ from cdlm_lab.results.book import (
     open_book,
     paper_view,
     report_table,
-    tables_into,
     write_book,
 )
 from cdlm_lab.runs.report import open_run
@@ -100,18 +99,6 @@ def test_an_empty_folder_is_a_book_of_what_was_not_run(tmp_path: Path):
     assert "not run yet" in shown.data
     assert '<details style="margin:6px 0"><summary>' in shown.data, "folded"
     assert "without a run: CDLM, Table 1" in repr(shown), "a log shows text"
-
-
-def test_the_readme_is_written_from_the_recorded_runs_beside_it(tmp_path: Path):
-    assert tables_into("") == "no README was written: readme is empty"
-    perplexity_report(tmp_path / "run", {"cdlm": 1.0})
-    folder, readme = tmp_path / "data" / "results" / "a", tmp_path / "README.md"
-    folder.mkdir(parents=True)
-    (tmp_path / "run" / "report.json").rename(folder / "perplexity.json")
-    marks = "<!-- table a/perplexity {} -->"
-    readme.write_text(f"{marks.format('begin')}\n{marks.format('end')}\n")
-    assert tables_into(str(readme)) == f"{readme}: a/perplexity written anew"
-    assert tables_into(str(readme)) == f"{readme}: all tables are as they were"
 
 
 def changed(**fields: Any) -> Callable[[Path], object]:

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from page_tables import cross_document_cost, table_named, tagging_cost
+from result_pages import main, stale_tables, tables_shown, write_readme
 from small_reports import claim_report, perplexity_report
 
-from cdlm_lab.results.readme import main, stale_tables, tables_shown, write_readme
-from cdlm_lab.results.readme_tables import cross_document_cost, table_named, tagging_cost
 from cdlm_lab.runs.report import RunError
 
 BEGIN, END = "<!-- table a/perplexity begin -->", "<!-- table a/perplexity end -->"
@@ -31,7 +31,7 @@ def readme(tmp_path: Path) -> Path:
 def test_a_stale_table_is_told_with_the_command_and_mended(readme: Path, capsys: pytest.CaptureFixture):
     (told,) = stale_tables(readme)
     assert "README.md:3: table a/perplexity" in told
-    assert f"cdlm_lab.results.readme {readme}" in told
+    assert f"result_pages.py {readme}" in told
     assert main([str(readme), "--check"]) == 1
     assert readme.read_text(encoding="utf-8") == MARKED
     assert main([str(readme)]) == 0

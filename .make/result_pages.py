@@ -1,7 +1,7 @@
 """The tables of README.md and of the pages in data/results, written anew from the recorded runs.
 
-    python -m cdlm_lab.results.readme README.md data/results/*.md            # writes them anew
-    python -m cdlm_lab.results.readme README.md data/results/*.md --check    # says which are stale
+    .venv/bin/python .make/result_pages.py README.md data/results/*.md            # writes them anew
+    .venv/bin/python .make/result_pages.py README.md data/results/*.md --check    # says which are stale
 
 What stands between `<!-- table NAME begin -->` and `<!-- table NAME end -->` is written anew, and all else
 stays as it is. The recorded runs lie in data/results beside a README, or in its own folder. A page there that
@@ -16,17 +16,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from page_tables import table_named
+
 from cdlm_lab.data.files import replaced_file
 from cdlm_lab.errors import print_any_sign
 from cdlm_lab.parameters import path_argument
 from cdlm_lab.results.claims_figure import claims_figure
-from cdlm_lab.results.readme_tables import table_named
 from cdlm_lab.runs.report import RunError
 from cdlm_lab.views.still_figure import figure_svg
 
 RESULTS = Path("data") / "results"
 FIGURE = "claims.svg"
-COMMAND = ".venv/bin/python -m cdlm_lab.results.readme"
+COMMAND = ".venv/bin/python .make/result_pages.py"
 _TABLE = r"(^<!-- table (\S+) begin -->[ \t]*\r?\n)(?:(?!^<!-- table ).)*(^<!-- table \2 end -->)"
 _TABLE = re.compile(_TABLE, re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"^<!-- table (\S+)[^>]*-->", re.MULTILINE)
