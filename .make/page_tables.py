@@ -14,13 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from claim_tables import SCORERS, claims_table, shipped_table
+
 from cdlm_lab.benchmarks import attention, mining, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
 from cdlm_lab.parameters import closest_name
-from cdlm_lab.results.claims import PAPERS, SCORERS, claims_table, shipped_table, verdicts_table
+from cdlm_lab.results.claims import PAPERS, verdicts_table
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import NamedReport, report_rows
 from cdlm_lab.results.series import corpus_of

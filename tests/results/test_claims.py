@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from claim_tables import claims_table
 from small_reports import perplexity_report
 
 from cdlm_lab.results import claims
@@ -25,7 +26,7 @@ def one_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def measured(folder: Path) -> dict[str, str]:
     """Column -> text of the only claim."""
-    shown = claims.claims_table(folder)
+    shown = claims_table(folder)
     (cells,) = shown.rows
     return {column.name: cell.text for column, cell in zip(shown.columns, cells, strict=True)}
 
