@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
-import numpy as np
 from pydantic import AfterValidator, AliasChoices, Field
 
 from cdlm_lab.data import files
@@ -18,12 +17,7 @@ from cdlm_lab.data.files import DataError, FieldFault, Fields, FilledText, JsonR
 from cdlm_lab.data.native import pair_document
 from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, check_positions
 from cdlm_lab.data.rows import Row, Rows, rows_of
-from cdlm_lab.data.words import words_of
-from cdlm_lab.errors import check_choice, check_least
-
-Hardness = Literal["random", "similar"]
-Candidates = Callable[[str, set[str], Random], Iterable[str]]  # first document, ids to avoid, rng -> ids
-SIMILAR_AMONG = 20  # documents most similar to the first one, among which a "similar" one is drawn
+from cdlm_lab.errors import check_least
 
 
 def pairs_from_links(
@@ -32,35 +26,31 @@ def pairs_from_links(
     *,
     negatives_per_positive: int = 1,
     seed: int = 0,
-    hard: Hardness = "random",
     known: Iterable[DocumentLink] = (),
 ) -> Iterator[DocumentPair]:
     """Yield the related pair of each link, in order, followed by its unrelated pairs with the same first one.
 
     The second document of an unrelated pair is the second document of another link, is not linked with the
     first in either direction, and differs between the unrelated pairs of a link. If any document could be
-    drawn, being cited at all would reveal the related pairs; so "random" draws each as often as it is cited,
-    and "similar" draws from the SIMILAR_AMONG candidates that are most similar to the first document (cosine
-    of TF-IDF vectors). The id of a related pair is "citing>cited", that of its unrelated ones
-    "citing>other#citing>cited". Draws depend on the seed, the link and the documents, not on the order of the
-    links. `known`: further links, whose documents must not form unrelated pairs. Raises ValueError if too few
-    documents are left to draw from.
+    drawn, being cited at all would reveal the related pairs; so each is drawn as often as it is cited. The id
+    of a related pair is "citing>cited", that of its unrelated ones "citing>other#citing>cited". Draws depend
+    on the seed, the link and the documents, not on the order of the links. `known`: further links, whose
+    documents must not form unrelated pairs. Raises ValueError if too few documents are left to draw from.
     """
-    check_choice("hard", hard, get_args(Hardness))
     check_least(0, negatives_per_positive=negatives_per_positive)
     _check_links(papers, links)
     related: defaultdict[str, set[str]] = defaultdict(set)
     for link in [*links, *known]:
         for one in link.documents:
             related[one].update(link.documents)
-    candidates = _random_candidates(links) if hard == "random" else _similar_candidates(papers, links)
+    cited = sorted(link.second for link in links)  # each document as often as it is cited
     for link in links:
         first, second = papers[link.first], papers[link.second]
         pair = DocumentPair(
             id=link.id, first=first, second=second, related=True, aligned=link.in_first, cluster=link.first
         )
         yield pair
-        others = candidates(link.first, related[link.first], Random(f"{seed}/{link.id}"))
+        others = _drawn(cited, related[link.first], Random(f"{seed}/{link.id}"))
         drawn = list(islice(others, negatives_per_positive))
         if len(drawn) < negatives_per_positive:
             remedy = "lower negatives_per_positive, or give more links"
@@ -82,50 +72,17 @@ def _check_links(papers: Mapping[str, PairDocument], links: Sequence[DocumentLin
         check_positions(f"link {link.id}", link.in_first or (), papers[link.first])
 
 
-def _random_candidates(links: Sequence[DocumentLink]) -> Candidates:
-    cited = sorted(link.second for link in links)  # each document as often as it is cited
-
-    def drawn(first: str, avoided: set[str], rng: Random) -> Iterator[str]:
-        seen = set(avoided)
-        for other in _shuffled(cited, rng):
-            if other not in seen:
-                seen.add(other)
-                yield other
-
-    return drawn
-
-
-def _shuffled(names: Sequence[str], rng: Random) -> Iterator[str]:
-    """What `rng.sample(names, len(names))` returns, drawn one by one, as few of them are needed."""
-    moved: dict[int, int] = {}  # place -> place of the name that stands there now
+def _drawn(names: Sequence[str], avoided: Collection[str], rng: Random) -> Iterator[str]:
+    """The names in the order of `rng.sample(names, len(names))`, each once and none that is `avoided`; they
+    are drawn one by one, as few of them are needed."""
+    seen, moved = set(avoided), dict[int, int]()  # place -> place of the name that stands there now
     for left in range(len(names), 0, -1):
         place = rng.randrange(left)
-        yield names[moved.get(place, place)]
+        name = names[moved.get(place, place)]
         moved[place] = moved.get(left - 1, left - 1)
-
-
-def _similar_candidates(papers: Mapping[str, PairDocument], links: Sequence[DocumentLink]) -> Candidates:
-    """Candidates drawn from the SIMILAR_AMONG cited documents most similar to the first one, shuffled."""
-    from sklearn.feature_extraction.text import TfidfVectorizer  # here: it takes two seconds to load
-
-    cited, citing = sorted({link.second for link in links}), sorted({link.first for link in links})
-    place = {document: number for number, document in enumerate(citing)}
-    form = {"tokenizer": words_of, "token_pattern": None}
-    vectorizer = TfidfVectorizer(sublinear_tf=True, **form, max_features=100_000)
-    theirs = vectorizer.fit_transform(papers[document].text_of() for document in cited).T.tocsr()
-    ours = vectorizer.transform(papers[document].text_of() for document in citing)
-
-    def drawn(first: str, avoided: set[str], rng: Random) -> list[str]:
-        likeness = (ours[place[first]] @ theirs).toarray().ravel()
-        most = min(len(cited), SIMILAR_AMONG + len(avoided))
-        least = -np.partition(-likeness, most - 1)[most - 1]
-        (among,) = np.nonzero(likeness >= least)
-        order = among[np.argsort(-likeness[among], kind="stable")]  # ties stay in the order of ids
-        nearest = [cited[number] for number in order if cited[number] not in avoided][:SIMILAR_AMONG]
-        rng.shuffle(nearest)
-        return nearest
-
-    return drawn
+        if name not in seen:
+            seen.add(name)
+            yield name
 
 
 DOCUMENTS, LINKS = "documents.jsonl", "links.jsonl"

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from cdlm_lab.data.pairs import (
-    _shuffled,
+    _drawn,
     citing_passages,
     collected,
     collection_rows,
@@ -47,10 +47,9 @@ def test_related_pairs():
     assert unknown.aligned is None
 
 
-@pytest.mark.parametrize("hard", ["random", "similar"])
-def test_unrelated_pairs(hard):
+def test_unrelated_pairs():
     links = [*LINKS, link("c0", "r1"), link("r2", "c0")]
-    form = {"negatives_per_positive": 3, "hard": hard, "known": [link("c0", "r3")]}
+    form = {"negatives_per_positive": 3, "known": [link("c0", "r3")]}
     pairs = list(pairs_from_links(PAPERS, links, **form))
     assert len({pair.id for pair in pairs}) == len(pairs) == 4 * len(links)
     for related, *others in zip(*[iter(pairs)] * 4, strict=True):
@@ -63,21 +62,12 @@ def test_unrelated_pairs(hard):
     assert {pair.second.id for pair in pairs} <= {link.second for link in links}
 
 
-@pytest.mark.parametrize("hard", ["random", "similar"])
-def test_draws_depend_on_the_seed_and_the_link(hard, monkeypatch):
+def test_draws_depend_on_the_seed_and_the_link():
     def drawn(links, seed):
-        pairs = pairs_from_links(PAPERS, links, seed=seed, hard=hard)
-        return {pair.id for pair in pairs if not pair.related}
+        return {pair.id for pair in pairs_from_links(PAPERS, links, seed=seed) if not pair.related}
 
-    monkeypatch.setattr("cdlm_lab.data.pairs.SIMILAR_AMONG", 4)
     assert drawn(LINKS, 1) == drawn(LINKS, 1) == drawn(LINKS[::-1], 1)
     assert drawn(LINKS, 1) != drawn(LINKS, 2)
-
-
-def test_similar_documents_are_similar(monkeypatch):
-    monkeypatch.setattr("cdlm_lab.data.pairs.SIMILAR_AMONG", 3)
-    for pair in pairs_from_links(PAPERS, LINKS, hard="similar"):
-        assert len({int(name[1:]) % 3 for name in pair.documents}) == 1
 
 
 def test_documents_are_drawn_as_often_as_they_are_cited():
@@ -90,7 +80,7 @@ def test_documents_are_drawn_as_often_as_they_are_cited():
 def test_names_are_drawn_one_by_one_as_by_sample():
     for count in range(1, 90):
         names = [str(n) for n in range(count)]
-        assert list(_shuffled(names, Random(count))) == Random(count).sample(names, count)
+        assert list(_drawn(names, (), Random(count))) == Random(count).sample(names, count)
 
 
 def test_pairs_of_split_links():
@@ -99,7 +89,6 @@ def test_pairs_of_split_links():
 
 
 @pytest.mark.parametrize(("links", "options", "complaint"), [
-    (LINKS, {"hard": "harder"}, "hard is 'harder'; choose one of random, similar"),
     ([LINKS[0], LINKS[0]], {}, "link c0>r0 is given twice; give each link once"),
     ([link("c0", "x")], {}, "link c0>x: no document x; add it, or leave the link out"),
     ([link("c0", "r0", in_first=(2,))], {}, "link c0>r0: sentence 2 lies outside: document c0 has 2"),

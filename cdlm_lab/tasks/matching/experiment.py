@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from pydantic import Field
 from cdlm_lab.data import pairs as links_of
 from cdlm_lab.data import splits
 from cdlm_lab.data.files import DataError
-from cdlm_lab.data.pairs import Hardness
 from cdlm_lab.data.reading import format_of, read_records
 from cdlm_lab.data.records import DocumentLink, DocumentPair, PairDocument, PassedOver
 from cdlm_lab.data.storyworld.task_sets import Unrelated, read_storyworld_pairs
@@ -81,9 +80,8 @@ class Settings(matching.MatcherSettings):
     held_out_stories: int = Field(default=40, ge=2)
     train_pairs: int = Field(default=0, ge=0, description="0 means all")
     # In storyworld, `similar` reports are of two events of a kind, `recurring` ones of two with the same
-    # people and places, `contradicting` ones of one event, with names and numbers swapped. For linked
-    # documents, as in SciSumm, `similar` ones are sampled from the 20 cited papers whose words are most like
-    # those of the citing text. `auto` = recurring for storyworld, else random.
+    # people and places, `contradicting` ones of one event, with names and numbers swapped. `auto` = recurring
+    # for storyworld, else random: of the cited documents.
     unrelated: Unrelated | Literal["auto"] = "auto"
     negatives_per_positive: int = Field(default=1, ge=1)
     # Length of the passage around the citation, which represents the citing paper, and of the start of the
@@ -108,10 +106,8 @@ class Settings(matching.MatcherSettings):
         super().__post_init__()
         check_lengths(self.max_length, self.window)
         processes_of(self.parallel)
-        if self.corpus != STORYWORLD and self.drawn not in get_args(Hardness):
-            raise ParameterError(
-                f"unrelated is {self.unrelated!r}, which storyworld alone has; write similar"
-            )
+        if self.corpus != STORYWORLD and self.drawn != "random":
+            raise ParameterError(f"unrelated is {self.unrelated!r}, which storyworld alone has; write random")
 
     @property
     def drawn(self) -> Unrelated:
@@ -227,8 +223,8 @@ def _pairs_of(
         passages = links_of.citing_passages(documents, links, **form, known=known)
         documents, links, known = passages.documents, passages.links, passages.known
         whole = passages.paper_of
-    form = {"negatives_per_positive": given.negatives_per_positive, "hard": given.drawn}
-    for pair in links_of.pairs_from_links(documents, links, **form, seed=DRAW, known=known):
+    form = {"negatives_per_positive": given.negatives_per_positive, "seed": DRAW, "known": known}
+    for pair in links_of.pairs_from_links(documents, links, **form):
         yield replace(pair, cluster=whole.get(pair.cluster, pair.cluster))
 
 
