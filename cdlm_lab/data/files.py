@@ -487,32 +487,21 @@ def read_json_lines(
     path: str | Path,
     kind: type[Kind] = dict,
     *,
-    unique: str = "",
     faulty: Callable[[DataError], None] | None = None,
 ) -> Iterator[JsonRecord[Kind]]:
     """Yield the objects of a JSON-lines file, validated as `kind`, one at a time; blank lines are skipped.
-
-    `unique`: a field whose values must differ between records; only these values are kept in memory.
-    `faulty`: is given the errors of lines that hold no such object, which are then skipped.
-    """
-    lines: dict[object, int] = {}
+    `faulty`: is given the errors of lines that hold no such object, which are then skipped."""
     complete = "write one complete JSON object on each line"
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
             value = parse_json(line, path, line=number, field="line", remedy=complete)
-            record = JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
+            yield JsonRecord(path=Path(path), line=number, fields=value).checked(kind)
         except DataError as error:
             if faulty is None:
                 raise
             faulty(error)
-            continue
-        if unique and (first := lines.setdefault(name := getattr(record.fields, unique), number)) != number:
-            field = kind.model_fields[unique].alias or unique
-            what, remedy = f"{name!r} stands in line {first} already", f"give each record its own {field}"
-            raise record.error(field, what, remedy)
-        yield record
 
 
 def parse_json(
@@ -565,30 +554,7 @@ def read_json_list(path: Path) -> Iterator[JsonRecord[object]]:
         _, position = decode(source, position)
 
 
-# ---- tables and word vectors ----
-
-
-def read_table(
-    path: str | Path, *, columns: int, row: str, header: Sequence[str] = (), separator: str = "\t"
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each row of a file whose cells contain no separator; skip blank lines.
-
-    `row`: how to write a row, for messages. `header`: cells that the first line must have; it is not yielded.
-    """
-    for line, text in read_lines(path):
-        cells = text.split(separator)
-        if separator == ",":  # of a spreadsheet
-            cells = [cell.strip().strip('"').strip() for cell in cells]
-        if line == 1 and header:
-            if cells != list(header):
-                signs = "commas" if separator == "," else "tabs"
-                remedy = f"begin with {', '.join(header)}, {signs} between"
-                raise DataError(path, f"{text!r} is not the header", remedy, field="header")
-        elif text.strip():
-            if len(cells) != columns:
-                what = f"{len(cells)} columns instead of {columns}"
-                raise DataError(path, what, f"write {row}", line=line, field="row")
-            yield line, cells
+# ---- word vectors ----
 
 
 _HEADER = re.compile(r"([0-9]{1,9}) ([0-9]{1,9})")

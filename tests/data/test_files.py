@@ -174,16 +174,12 @@ class Record(Fields):
     told: Literal["x", "y"] | None = Field(None, description="write x or y, or leave it out")
 
 
-def test_records_know_their_line_and_blank_lines_are_skipped(write, refused):
+def test_records_know_their_line_and_blank_lines_are_skipped(write):
     path = write("x.jsonl", '{"a": "1"}\n \t\n{"a": "2", "name": 7, "pair": ["b", 2], "other": null}\n')
     first, second = read_json_lines(path, Record)
     assert (first.line, first.fields.a, first.fields.name) == (1, "1", "x")
     assert (second.line, second.fields.name, second.fields.pair) == (3, "7", ("b", 2))
     assert [record.fields.get("a") for record in read_json_lines(path)] == ["1", "2"]
-    path = write("x.jsonl", [{"a": "1"}, {"a": "2"}, {"a": "1"}])
-    assert len(list(read_json_lines(path, Record))) == 3
-    with refused(path, "3: a: '1' stands in line 1 already; give each record its own a"):
-        list(read_json_lines(path, Record, unique="a"))
 
 
 COMPLETE = "write one complete JSON object on each line"
@@ -271,18 +267,7 @@ def test_lists_that_cannot_be_read(write, text, message):
         list(read_json_list(write("a.json", text)))
 
 
-# ---- tables and word vectors ----
-
-
-def test_tables(write, refused):
-    path = write("a.csv", 'a,"b"\n\n 1 ,2\n3\n')
-    rows = files.read_table(path, columns=2, row="two cells", header=["a", "b"], separator=",")
-    assert next(rows) == (3, ["1", "2"])
-    with refused(path, "4: row: 1 columns instead of 2; write two cells"):
-        next(rows)
-    for separator, signs in ((",", "commas"), ("\t", "tabs")):
-        with refused(path, f"1: header: 'a,\"b\"' is not the header; begin with c, d, {signs} between"):
-            list(files.read_table(path, columns=2, row="x", header=["c", "d"], separator=separator))
+# ---- word vectors ----
 
 
 GLOVE = "the 0.5 -1.25 2\nof 1e-2 0 3.0\n. . 4 5 6\na\u00a0b\x85\u2028 7 8 9\n\nof 10 11 12\n– 13 14 15.5"

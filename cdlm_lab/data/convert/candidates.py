@@ -12,26 +12,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cdlm_lab.data import files
 from cdlm_lab.data.files import DataError, JsonRecord, read_lines
 from cdlm_lab.data.native import Row, read_candidate_table
 from cdlm_lab.data.records import CandidateSet
+from cdlm_lab.data.rows import csv_rows
 from cdlm_lab.data.splits import SPLIT_NAMES
 
 TOKEN_FILES = {"question": "a.toks", "candidate": "b.toks", "label": "sim.txt", "id": "id.txt"}
 _SPLITS = ("train", "dev", "test")
 _ASNQ_LABELS = {"1": "0", "2": "0", "3": "0", "4": "1"}
-
-
-class _Question(NamedTuple):
-    """A question that is not yet checked; `candidates`: line number, text and label of each."""
-
-    line: int
-    id: str
-    question: str
-    candidates: list[tuple[int, str, str]]
 
 
 def is_table(fields: Mapping[str, Any]) -> bool:
@@ -60,8 +52,12 @@ def read_asnq(found: Sequence[Path], **_: Any) -> Iterator[CandidateSet]:
 
 def _asnq_rows(path: Path, wanted: set[str] | None) -> Iterator[Row]:
     number, before, ids = -1, None, dict[str, str]()
-    row = "a question, a tab, a sentence, a tab and a label"
-    for line, (question, sentence, label) in files.read_table(path, columns=3, row=row):
+    for line, cells in csv_rows(path, delimiter="\t"):
+        if len(cells) != 3:
+            what = f"{len(cells)} columns instead of 3"
+            remedy = "write a question, a tab, a sentence, a tab and a label"
+            raise DataError(path, what, remedy, line=line, field="row")
+        question, sentence, label = cells
         number, before = number + (question != before), question
         if wanted is None or question.strip() in wanted:
             name = ids.setdefault(question.strip(), f"{files.plain_stem(path)}:{number}")
@@ -153,48 +149,40 @@ def _token_rows(folder: Path) -> Iterator[Row]:
 
 
 def _xml_rows(path: Path) -> Iterator[Row]:
-    for one in _xml_questions(path):
-        for line, text, label in one.candidates:
-            yield _row(path, line, one.id, one.question, text, label)
-
-
-def _xml_questions(path: Path) -> Iterator[_Question]:
-    current: _Question | None = None  # the question that is not closed yet
+    name, begun, question = "", 0, ""  # of the question that is not closed yet
     tag, opened, tokens = "", 0, None  # tag, line and tokens of the element that is not closed yet
     for line, raw in read_lines(path):
         text = raw.strip()
-        begun = _QUESTION.fullmatch(text)
+        head = _QUESTION.fullmatch(text)
         if tag and text == f"</{tag}>":
-            if current is None:
+            if not name:
                 raise _outside(path, tag, opened + 1)
             if tag == "question":
-                current = current._replace(question=tokens or "")
+                question = tokens or ""
             else:
-                current.candidates.append((opened + 1, tokens or "", _TAGS[tag]))
+                yield _row(path, opened + 1, name, question, tokens or "", _TAGS[tag])
             tag = ""
-        elif tag and (begun or text == _CLOSED or text in _OPENING):
+        elif tag and (head or text == _CLOSED or text in _OPENING):
             raise _unclosed(path, tag, opened)
         elif tag:
             tokens = " ".join(text.split("\t")) if tokens is None else tokens
         elif text in _OPENING:
             tag, opened, tokens = _OPENING[text], line, None
-        elif begun:
-            if current:
-                raise _unclosed(path, f"QApairs id={current.id!r}", current.line)
-            current = _Question(line, begun["id"], "", [])
+        elif head:
+            if name:
+                raise _unclosed(path, f"QApairs id={name!r}", begun)
+            name, begun, question = head["id"], line, ""
         elif text == _CLOSED:
-            if current is None:
+            if not name:
                 raise _outside(path, _CLOSED, line)
-            if current.candidates:
-                yield current
-            current = None
+            name = ""
         elif text:
             remedy = f"write one of <QApairs id='...'>, {', '.join(_OPENING)}, {_CLOSED}"
             raise DataError(path, f"{text[:40]!r} where a tag belongs", remedy, line=line, field="tag")
     if tag:
         raise _unclosed(path, tag, opened)
-    if current:
-        raise _unclosed(path, f"QApairs id={current.id!r}", current.line)
+    if name:
+        raise _unclosed(path, f"QApairs id={name!r}", begun)
 
 
 def _unclosed(path: Path, tag: str, line: int) -> DataError:

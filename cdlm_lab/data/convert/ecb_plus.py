@@ -20,8 +20,9 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from cdlm_lab.data import coreference, records
-from cdlm_lab.data.files import DataError, entries, read_table, read_text
+from cdlm_lab.data.files import DataError, entries, read_text
 from cdlm_lab.data.records import Cluster, CoreferenceDocument, Kind, PassedOver, TokenSpan
+from cdlm_lab.data.rows import csv_rows
 from cdlm_lab.data.splits import Split
 
 TOPICS: dict[Split, frozenset[int]] = {
@@ -29,7 +30,7 @@ TOPICS: dict[Split, frozenset[int]] = {
     "validation": frozenset([2, 5, 12, 18, 21, 23, 34, 35]),
     "test": frozenset(range(36, 46)),
 }
-CSV_NAME = "ECBplus_coreference_sentences.csv"
+CSV_NAME, HEADER = "ECBplus_coreference_sentences.csv", "Topic,File,Sentence Number"
 _FILE_NAME = re.compile(r"(\d+)_(\d+)(ecb|ecbplus)\.xml")
 _SENTENCE_NUMBER = re.compile(r"[0-9]{1,9}")
 _LISTED = re.compile(r"[0-9]{1,2},[0-9]+(ecb|ecbplus),[0-9]{1,9}")  # a row of validated sentences
@@ -189,12 +190,17 @@ def read_ecb_plus(
 def _read_validated(csv: Path, documents: Collection[str], split: Split) -> dict[str, dict[int, int]]:
     """Document -> {number of a validated sentence: line that lists it}, for the documents of a split."""
     validated: dict[str, dict[int, int]] = {}
-    header = ["Topic", "File", "Sentence Number"]
-    for line, cells in read_table(csv, columns=3, row="it as 36,1ecbplus,3", header=header, separator=","):
-        if not _LISTED.fullmatch(row := ",".join(cells)) or not 1 <= int(cells[0]) <= LAST_TOPIC:
+    for line, cells in csv_rows(csv):
+        row = ",".join(cell.strip() for cell in cells)
+        if line == 1:
+            if row != HEADER:
+                what, remedy = f"{row!r} is not the header", f"begin with {HEADER}"
+                raise DataError(csv, what, remedy, field="header")
+            continue
+        if not _LISTED.fullmatch(row) or not 1 <= int(cells[0]) <= LAST_TOPIC:
             remedy = f"write topic (1 to {LAST_TOPIC}), file and sentence as 36,1ecbplus,3"
             raise DataError(csv, f"{row!r} names no sentence", remedy, line=line, field="row")
-        topic, file, sentence = cells
+        topic, file, sentence = row.split(",")
         if int(topic) in TOPICS[split]:
             document = f"{topic}_{file}"
             if document not in documents:
