@@ -3,20 +3,25 @@ which data are told from other data."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import platformdirs
+from filelock import FileLock
 
-from cdlm_lab.data.files import DataError, sha256_of_file, sha256_of_parts
-from cdlm_lab.parameters import RUN_FILE, local_path
+from cdlm_lab.data.files import DataError, replaced_folder, sha256_of_file, sha256_of_parts
+from cdlm_lab.parameters import RUN_FILE, ParameterError, local_path
 from cdlm_lab.progress import Progress
 
 CACHE_VARIABLE = "CDLM_LAB_CACHE"  # of the environment
 STORYWORLD = "storyworld"
 _WATCHED = 1 << 30  # bytes from which hashing shows a bar
+# What the system says of a folder in which nothing can be written; the last, that a file has its place.
+_NOT_WRITTEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
+_NOT_WRITTEN |= {errno.EEXIST}
 Hash = Callable[[Path], str]
 
 
@@ -26,6 +31,25 @@ def cache_folder(given: str | Path = "") -> Path:
     if named := str(given) or os.environ.get(CACHE_VARIABLE):
         return Path(local_path(named, CACHE_VARIABLE))
     return platformdirs.user_cache_path("cdlm_lab")
+
+
+def built_once(folder: Path, build: Callable[[Path], object], *, is_built: Callable[[Path], bool]) -> Path:
+    """The folder; unless `is_built` says that it is there, `build` fills it first. One process builds while
+    others wait, and the folder has its name only when it is complete. Errors of `build` pass through, and
+    nothing is left behind. Raises ParameterError if the cache cannot be written."""
+    try:
+        if not is_built(folder):  # one that is may be in a cache that cannot be written
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(folder.with_name(f".{folder.name}.lock")):
+                if not is_built(folder):
+                    with replaced_folder(folder) as new:
+                        build(new)
+    except OSError as error:
+        if error.errno not in _NOT_WRITTEN:
+            raise
+        what = f"{folder.parent}: the cache cannot be written ({os.strerror(error.errno)})"
+        raise ParameterError(f"{what}; set {CACHE_VARIABLE} to a folder with free space") from error
+    return folder
 
 
 def fingerprint(name: str | os.PathLike[str], *, of_file: Hash = sha256_of_file) -> str:

@@ -15,9 +15,11 @@ from cdlm_lab.data.records import (
     CoreferenceMention,
     Kind,
     PassedOver,
+    Span,
     TokenSpan,
     Topic,
 )
+from cdlm_lab.data.words import sentence_starts, token_spans
 
 
 def document_of_spans(
@@ -63,6 +65,20 @@ def document_of_spans(
             for name, span, kind, cluster in ordered
         ),
     )
+
+
+def words_of_text(text: str, cuts: Iterable[int]) -> tuple[list[Span], list[TokenSpan], dict[int, int]]:
+    """The words of a text as spans of its characters, its sentences as spans of words, and for each of `cuts`
+    how many words stand before it. Words are those of `token_spans`, with possessive endings and contracted
+    verbs ('s, 're) apart, as in the corpora; none goes over one of `cuts`, where mentions begin and end."""
+    starts, words = sentence_starts(text), list[Span]()
+    before: dict[int, int] = {}
+    for start, end in pairwise(sorted({0, len(text), *starts, *cuts})):
+        before[start] = len(words)
+        words += token_spans(text, start=start, end=end, endings_apart=True)
+    before[len(text)] = len(words)
+    borders = sorted({0, len(words), *(before[start] for start in starts)})
+    return words, list(pairwise(borders)), before
 
 
 def kind_of_tag(tag: str) -> Kind:

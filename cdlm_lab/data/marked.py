@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cdlm_lab.data.coreference import document_of_spans
+from cdlm_lab.data.coreference import document_of_spans, words_of_text
 from cdlm_lab.data.files import DataError, entries, read_lines
 from cdlm_lab.data.records import KINDS, CoreferenceDocument, Kind, Span, TokenSpan, Topic
-from cdlm_lab.data.words import sentence_starts, token_spans, visible_word
+from cdlm_lab.data.words import visible_word
 from cdlm_lab.errors import check_choice
 
 UNNAMED = "document 1"
@@ -121,11 +121,9 @@ _NEARLY_A_MARK = re.compile(r"</?m>|\[/?m\]|&lt;/?m&gt;", re.IGNORECASE)  # in j
 def parse_marked_documents(text: str, *, kind: Kind, source: str = "text", needs_marks: bool = True) -> Topic:
     """Parse the documents of a text, in order, into one topic named "own documents".
 
-    Tokens are those of `token_spans`, with possessive endings and contracted verbs ('s, 're) apart, as in the
-    corpora, and without invisible characters; they are also split where a mention starts or ends. An English
-    sentence splitter and blank lines end sentences, but never inside a mention. All sentences count as
-    validated. Mentions are all of one `kind`, have the ids "{document}:{number}", from 0 in order of their
-    spans, and form singleton clusters.
+    Tokens are those of `words_of_text`, without invisible characters. An English sentence splitter and blank
+    lines end sentences, but never inside a mention. All sentences count as validated. Mentions are all of one
+    `kind`, have the ids "{document}:{number}", from 0 in order of their spans, and form singleton clusters.
     `needs_marks`: True = raise DataError if no mention is marked.
     """
     check_choice("kind", kind, KINDS)
@@ -239,58 +237,13 @@ def with_marks(text: str, spans: Iterable[Span]) -> str:
 def _document(
     source: str | Path, section: Section, kind: Kind, found: Collection[Span] = ()
 ) -> CoreferenceDocument:
-    tokens: list[str] = []
-    offsets: list[Span] = []
-    ends: list[int] = []  # end of each sentence, in tokens
-    mentions: list[TokenSpan] = []
-    start = section.start
-    for filled, group in groupby(section.lines, key=lambda line: bool(line[1].strip())):
-        lines = list(group)
-        if filled:
-            text, places, marked = _without_marks(source, lines)
-            inside = (span for span in found if start <= span[0] < start + len(text))
-            marked += [(first - start, stop - start, lines[0][0]) for first, stop in inside]
-            words = _add_paragraph(source, text, marked, len(tokens), ends, mentions)
-            tokens += [visible_word(text[first:last]) for first, last in words]
-            offsets += [(start + places[first], start + places[last - 1] + 1) for first, last in words]
-        start += sum(len(line) + 1 for _, line in lines)
-    if not tokens:
-        raise section.no_text(source)
-    return document_of_spans(
-        [
-            (name := f"{section.title}:{number}", span, kind, name)
-            for number, span in enumerate(sorted(mentions))
-        ],
-        id=section.title,
-        topic=TOPIC,
-        subtopic=TOPIC,
-        tokens=tokens,
-        offsets=offsets,
-        sentences=tuple(pairwise([0, *ends])),
-        validated=range(len(ends)),
-    )
-
-
-def _add_paragraph(
-    source: str | Path,
-    text: str,
-    marked: Sequence[_Marked],
-    first: int,
-    ends: list[int],
-    mentions: list[TokenSpan],
-) -> list[Span]:
-    """The words of a paragraph, in characters of its text; `first` is the number of tokens before it."""
-    starts = sentence_starts(text)
-    cuts = {0, len(text), *starts, *(place for start, end, _ in marked for place in (start, end))}
-    words: list[Span] = []
-    counts: dict[int, int] = {}  # place in the text -> number of tokens before it
-    for start, end in pairwise(sorted(cuts)):
-        counts[start] = first + len(words)
-        words += token_spans(text, start=start, end=end, endings_apart=True)
-    counts[len(text)] = first + len(words)
+    text, places, marked = _without_marks(source, section)
+    marked += [(first - section.start, stop - section.start, section.line) for first, stop in found]
+    cuts = (place for start, end, _ in marked for place in (start, end))
+    words, sentences, before = words_of_text(text, cuts)
     spans: set[TokenSpan] = set()
     for start, end, line in marked:
-        span = counts[start], counts[end]
+        span = before[start], before[end]
         if span[0] == span[1]:
             remedy = "write them around the words of a mention"
             raise DataError(source, "no words between <m> and </m>", remedy, line=line, field="marks")
@@ -298,49 +251,47 @@ def _add_paragraph(
             what = f"{' '.join(text[start:end].split())[:40]!r} is marked twice"
             raise DataError(source, what, "take one <m> and </m> out", line=line, field="marks")
         spans.add(span)
-    of_sentences = {counts[place] for place in (*starts, len(text))} - _inside(spans)
-    ends.extend(sorted(end for end in of_sentences if end > first))
-    mentions.extend(spans)
-    return words
+    if not words:
+        raise section.no_text(source)
+    return document_of_spans(
+        [
+            (name := f"{section.title}:{number}", span, kind, name)
+            for number, span in enumerate(sorted(spans))
+        ],
+        id=section.title,
+        topic=TOPIC,
+        subtopic=TOPIC,
+        tokens=[visible_word(text[first:last]) for first, last in words],
+        offsets=[(places[first], places[last - 1] + 1) for first, last in words],
+        sentences=sentences,
+        validated=range(len(sentences)),
+    )
 
 
-def _without_marks(source: str | Path, lines: Iterable[Line]) -> tuple[str, Sequence[int], list[_Marked]]:
-    """The text of a paragraph without marks, the place of each of its characters in the paragraph as given,
-    and the mentions in it, each with the line of its <m>."""
+def _without_marks(source: str | Path, section: Section) -> tuple[str, Sequence[int], list[_Marked]]:
+    """The text of a document without marks, the place of each of its characters in the text as given, and the
+    mentions in it, each with the line of its <m>."""
     pieces: list[str] = []
     places: list[int] = []
-    given = 0
     opened: list[tuple[int, int]] = []
     marked: list[_Marked] = []
-    length = 0
-    for number, line in lines:
+    given = section.start
+    for number, line in [*section.lines, (0, "")]:
+        if opened and not line.strip():
+            what = "<m> is not closed before the next blank line, heading or end of the text"
+            remedy = "write </m> behind the last word of the mention"
+            raise DataError(source, what, remedy, line=opened[0][1], field="marks")
         for piece in MARKS.split(f"{line}\n"):
             if piece.lower() == "<m>":
-                opened.append((length, number))
+                opened.append((len(places), number))
             elif piece.lower() != "</m>":
                 pieces.append(piece)
                 places += range(given, given + len(piece))
-                length += len(piece)
             elif opened:
                 start, first = opened.pop()
-                marked.append((start, length, first))
+                marked.append((start, len(places), first))
             else:
                 remedy = "write <m> before the first word of the mention"
                 raise DataError(source, "</m> without <m>", remedy, line=number, field="marks")
             given += len(piece)
-    if opened:
-        what = "<m> is not closed before the next blank line, heading or end of the text"
-        remedy = "write </m> behind the last word of the mention"
-        raise DataError(source, what, remedy, line=opened[0][1], field="marks")
     return "".join(pieces), places, marked
-
-
-def _inside(spans: Iterable[TokenSpan]) -> set[int]:
-    """Indices of the tokens inside spans, except the first token of a span: no sentence may begin there."""
-    inside: set[int] = set()
-    reached = 0
-    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if end > reached:  # a span inside an earlier one adds nothing, however deep the nesting is
-            inside.update(range(start + 1, end))
-            reached = end
-    return inside

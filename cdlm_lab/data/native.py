@@ -8,7 +8,6 @@ characters of the text as given. notebooks/README.md shows three lines for each 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -17,11 +16,11 @@ from typing import Annotated, Any
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from cdlm_lab.data import records, tags
-from cdlm_lab.data.coreference import document_of_spans
+from cdlm_lab.data.coreference import document_of_spans, words_of_text
 from cdlm_lab.data.files import FROM_LIST, Fields, FilledText, JsonRecord, Name
 from cdlm_lab.data.questions import check_question
 from cdlm_lab.data.records import Kind
-from cdlm_lab.data.words import sentence_spans, sentence_starts, split_sentences, token_spans, with_spaces
+from cdlm_lab.data.words import sentence_spans, sentence_starts, split_sentences, visible_word, with_spaces
 
 Row = JsonRecord[Any]
 Rows = Iterator[Row]
@@ -260,7 +259,7 @@ class _MentionText(Fields):
 def read_coreference(rows: Rows, *, kind: Kind | None = None) -> Iterator[records.CoreferenceDocument]:
     """{"id": "a", "topic": "fire", "text": "A fire broke out.", "mentions": [{"start": 2, "end": 6,
     "cluster": "fire", "kind": "event"}]}, a document a row; kinds are event (the default) and entity. Words
-    are those of `token_spans`, also split where a mention begins or ends. `kind`: only these mentions."""
+    are those of `words_of_text`. `kind`: only these mentions."""
     for number, row in enumerate(rows):
         fields = _renamed(row.fields, number)
         if "tokens" in fields:
@@ -276,28 +275,20 @@ def read_coreference(rows: Rows, *, kind: Kind | None = None) -> Iterator[record
 
 
 def _marked_text(given: _MentionText) -> records.CoreferenceDocument:
-    cuts = {place for one in given.mentions for place in (one.start, one.end)}
-    words = token_spans(given.text, boundaries=cuts, endings_apart=True)
-    starts = [start for start, _ in words]
-    borders = sorted({bisect_left(starts, start) for start in sentence_starts(given.text)} | {0, len(words)})
-    mentions = [
-        (
-            f"{given.id}:{number}",
-            (bisect_right([end for _, end in words], one.start), bisect_left(starts, one.end)),
-            one.kind,
-            one.cluster,
-        )
-        for number, one in enumerate(given.mentions)
-    ]
+    cuts = (place for one in given.mentions for place in (one.start, one.end))
+    words, sentences, before = words_of_text(given.text, cuts)
     return document_of_spans(
-        mentions,
+        [
+            (f"{given.id}:{number}", (before[one.start], before[one.end]), one.kind, one.cluster)
+            for number, one in enumerate(given.mentions)
+        ],
         id=given.id,
         topic=given.topic,
         subtopic=given.topic,
-        tokens=[given.text[start:end] for start, end in words],
+        tokens=[visible_word(given.text[start:end]) for start, end in words],
         offsets=words,
-        sentences=list(pairwise(borders)),
-        validated=range(len(borders) - 1),
+        sentences=sentences,
+        validated=range(len(sentences)),
     )
 
 

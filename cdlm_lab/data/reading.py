@@ -8,18 +8,16 @@ into JSON lines of records in the user's cache, under the fingerprint of their b
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
 from pydantic import TypeAdapter
 
 from cdlm_lab.data import files, native, pairs, records
-from cdlm_lab.data.cache import CACHE_VARIABLE, cache_folder, fingerprint, hash_as_known
+from cdlm_lab.data.cache import built_once, cache_folder, fingerprint, hash_as_known
 from cdlm_lab.data.convert import (
     candidates,
     claims,
@@ -37,12 +35,11 @@ from cdlm_lab.data.convert import (
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.records import PassedOver
 from cdlm_lab.data.rows import rows_by_split
-from cdlm_lab.data.splits import SPLIT_NAMES, dealt
+from cdlm_lab.data.splits import SPLIT_NAMES, SPLITS, dealt
 from cdlm_lab.data.tags import tagged_mentions
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import tracked
 
-VERSION = 3  # part of every key of the cache; raise it when a converter makes other records of the same files
+VERSION = 4  # part of every key of the cache; raise it when a converter makes other records of the same files
 KIND: dict[str, Any] = {
     "coreference": records.CoreferenceDocument,
     "pairs": records.DocumentPair,
@@ -58,6 +55,7 @@ GROUP: dict[str, Callable[[Any], str]] = {  # what must not be divided between s
     "pairs": lambda pair: pair.cluster,
     "claims": lambda claim: claim.group,
 }
+Reader = Callable[[], Iterator[Any]]
 HELD_OUT = 0.2  # share of the groups for dev and for test, where a corpus does not divide them
 
 
@@ -109,7 +107,7 @@ class Corpus(NamedTuple):
     """What is at a path: its format ("native" for one's own), and by split what `read` takes."""
 
     format: str
-    splits: dict[str, Callable[[], Iterator[Any]]]
+    splits: dict[str, Reader]
     passed_over: Mapping[str, PassedOver]
 
 
@@ -135,7 +133,7 @@ def open_records(task: str, corpus: str | Path, **options: Any) -> Corpus:
     if name == "fever_symmetric" and "" in rows:
         rows = {claims.SYMMETRIC: rows[""]}  # one file of it is a test set of its own
 
-    def reader(each: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+    def reader(each: Reader) -> Reader:
         return lambda: _read_rows(task, each(), options)
 
     return Corpus(name, {split: reader(each) for split, each in rows.items()}, {})
@@ -175,11 +173,7 @@ def splits_of(task: str, corpus: str | Path, **options: Any) -> tuple[str, ...]:
     """The splits that can be read: those of the corpus and, as `read_records` divides it, train, validation
     and test where they are missing."""
     task = "coreference" if _holds_mentions(task, corpus) else task
-    found = open_records(task, corpus, **options).splits
-    if "" in found:
-        return ("train", "validation", "test")
-    from_dev = task == "claims" and "validation" in found
-    return tuple(dict.fromkeys([*(["train"] if from_dev else []), *found]))
+    return tuple(filter(None, _divided(task, open_records(task, corpus, **options).splits)))
 
 
 def _holds_mentions(task: str, corpus: str | Path) -> bool:
@@ -208,27 +202,34 @@ def read_records(
     if _holds_mentions(task, corpus):
         marked = read_records("coreference", corpus, split, passed_over=passed_over)
         return (tagged_mentions(one, passed_over) for one in marked)
-    wanted, opened = SPLIT_NAMES.get(split, split), open_records(task, corpus, **options)
-    found, shares = opened.splits, {"validation": HELD_OUT, "train": 1 - HELD_OUT}
-    from_dev = task == "claims" and "train" not in found and "validation" in found
-    if wanted in found and not (from_dev and wanted == "validation"):
-        some = found[wanted]()
-    elif "" in found and wanted in SPLIT_NAMES:
-        some = _dealt(task, found[""], wanted, {"test": HELD_OUT, **shares, "train": 1 - 2 * HELD_OUT})
-    elif from_dev and wanted in shares:
-        some = _dealt(task, found["validation"], wanted, shares)
-    else:
-        names = ", ".join(sorted(found)).replace("validation", "dev")
+    opened = open_records(task, corpus, **options)
+    divided = _divided(task, opened.splits)
+    if (wanted := SPLIT_NAMES.get(split, split)) not in divided:
+        names = ", ".join(sorted(opened.splits)).replace("validation", "dev")
         raise DataError(str(corpus), f"it has no split {split}, but {names}", _remedy(task), field="split")
-    source = wanted if wanted in found else "" if "" in found else "validation"
+    source, read = divided[wanted]
     if passed_over is not None and source in opened.passed_over:
         passed_over.include(opened.passed_over[source])
-    return _filled(some, corpus, split)
+    return _filled(read(), corpus, split)
 
 
-def _dealt(
-    task: str, read: Callable[[], Iterator[Any]], wanted: str, shares: Mapping[str, float]
-) -> Iterator[Any]:
+def _divided(task: str, found: Mapping[str, Reader]) -> dict[str, tuple[str, Reader]]:
+    """Split -> the split of the corpus that it is all or a part of, and what yields its records."""
+    given = {split: (split, read) for split, read in found.items()}
+    if "" in found:
+        source, shares = "", {"test": HELD_OUT, "validation": HELD_OUT, "train": 1 - 2 * HELD_OUT}
+    elif task == "claims" and "train" not in found and "validation" in found:
+        source, shares = "validation", {"validation": HELD_OUT, "train": 1 - HELD_OUT}
+        del given[source]
+    else:
+        return given
+    parts = {
+        one: (source, partial(_dealt, task, found[source], one, shares)) for one in SPLITS if one in shares
+    }
+    return parts | given
+
+
+def _dealt(task: str, read: Reader, wanted: str, shares: Mapping[str, float]) -> Iterator[Any]:
     group = GROUP.get(task, lambda record: record.id)
     split_of = dealt(dict.fromkeys(map(group, read())), shares, salt=f"{task}/0/")
     return (record for record in read() if split_of[group(record)] == wanted)
@@ -265,31 +266,20 @@ def write_records(path: Path, some: Iterable[Any]) -> int:
 
 def _converted(
     form: Format, path: Path, found: Mapping[str, Any], options: Mapping[str, Any]
-) -> tuple[dict[str, Callable[[], Iterator[Any]]], dict[str, PassedOver]]:
+) -> tuple[dict[str, Reader], dict[str, PassedOver]]:
     """By split, a function that yields the records of a corpus in files, which are converted if the cache
     does not have them yet; and what was passed over. Raises ParameterError if the cache cannot be written."""
     chosen = json.dumps(dict(options), sort_keys=True, default=str)
-    parts = [
-        form.name,
-        str(VERSION),
-        chosen,
-        "" if path.is_dir() else path.name,
-        fingerprint(path, of_file=hash_as_known),
-    ]
-    folder = cache_folder() / "converted" / files.sha256_of_parts(parts)[:32]
-    try:
-        if not folder.is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(folder.with_name(f".{folder.name}.lock")):
-                if not folder.is_dir():
-                    with files.replaced_folder(folder) as new:
-                        _convert(form, found, new, options)
-    except OSError as error:
-        what = f"{folder.parent}: the cache cannot be written ({os.strerror(error.errno or 0)})"
-        raise ParameterError(f"{what}; set {CACHE_VARIABLE} to a folder with free space") from error
+    name = "" if path.is_dir() else path.name
+    parts = [form.name, str(VERSION), chosen, name, fingerprint(path, of_file=hash_as_known)]
+    folder = built_once(
+        cache_folder() / "converted" / files.sha256_of_parts(parts)[:32],
+        lambda new: _convert(form, found, new, options),
+        is_built=Path.is_dir,
+    )
     kind, lost = KIND[form.task], json.loads((folder / "passed_over.json").read_text(encoding="utf-8"))
 
-    def reader(split: str) -> Callable[[], Iterator[Any]]:
+    def reader(split: str) -> Reader:
         def read() -> Iterator[Any]:
             with (folder / f"{split or 'all'}.jsonl").open(encoding="utf-8") as lines:
                 yield from map(adapter(kind).validate_json, lines)

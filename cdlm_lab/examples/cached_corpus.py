@@ -1,18 +1,15 @@
 """Tokenised corpora: made once, kept in a memory-mapped Arrow file and read from there afterwards.
 
 Folder of one corpus, `<cache_dir>/<fingerprint>/`: the Arrow file (one row per cluster, or per document of
-paragraphs) and `counts.json`. It is written under a temporary name and renamed when it is complete, and a
-lock lets one process build while others wait, so no incomplete corpus is ever read. The fingerprint covers
-all that determines the contents. Memory use does not grow with the corpus. (`Dataset.from_generator` keeps no
+paragraphs) and `counts.json`, made as `built_once` says. The fingerprint covers all that determines the
+contents. Memory use does not grow with the corpus. (`Dataset.from_generator` keeps no
 counts, and wraps what the source raises in an error that does not name the line.)
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,20 +17,18 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from datasets import Dataset, Features, List, Value
 from datasets.arrow_writer import ArrowWriter
-from filelock import FileLock
+from pydantic import TypeAdapter
 
-from cdlm_lab.data.cache import CACHE_VARIABLE
+from cdlm_lab.data.cache import built_once
 from cdlm_lab.data.clusters import LEAST_CHARACTERS
-from cdlm_lab.data.files import replaced_folder
 from cdlm_lab.data.records import Cluster, Document, Fact, Paragraphed
 from cdlm_lab.errors import check_least
 from cdlm_lab.examples.tokens import encode_pieces, tokenise
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import shared_out, tracked
 
 if TYPE_CHECKING:
@@ -57,11 +52,9 @@ PARAGRAPH_COLUMNS = Features(
     }
 )
 NO_FACT = -1
-# What the system says of a folder in which nothing can be written.
-_NOT_WRITTEN = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
-_NOT_WRITTEN |= {errno.EEXIST}  # a file has its place
 _COUNTS_FILE = "counts.json"
 _ROWS_AT_ONCE = 64  # rows kept in memory between writes
+Counts = TypeVar("Counts")
 
 
 def tokenizer_fingerprint(tokenizer: PreTrainedTokenizerBase, *parts: str | int) -> str:
@@ -92,45 +85,29 @@ def _folder(cache_dir: Path, fingerprint: str) -> Path:
 
 def _built_once(folder: Path, *, arrow_file: str, build: Callable[[Path], Any]) -> Dataset:
     """The corpus in a folder, built first if it is missing: `build` writes the Arrow file to the path it is
-    given and returns its counts, a dataclass. Errors that it raises pass through, and nothing is left
-    behind. Raises ParameterError if the folder cannot be written."""
-    path = folder / arrow_file
+    given and returns its counts, a dataclass."""
 
-    def is_built() -> bool:
-        """The folder appears under its name only when both files are there."""
-        return path.is_file() and (folder / _COUNTS_FILE).is_file()
+    def write(new: Path) -> None:
+        counts = build(new / arrow_file)
+        (new / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
 
+    built_once(
+        folder, write, is_built=lambda at: (at / arrow_file).is_file() and (at / _COUNTS_FILE).is_file()
+    )
     try:
-        if not is_built():  # one that is may be in a cache that cannot be written
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(folder.with_name(f".{folder.name}.lock")):
-                if not is_built():
-                    _build(folder, arrow_file, build)
-    except OSError as error:
-        if error.errno not in _NOT_WRITTEN:
-            raise
-        why, remedy = os.strerror(error.errno), f"set {CACHE_VARIABLE} to a folder with free space"
-        what = f"{folder.parent}: the cache of tokenised corpora cannot be written ({why})"
-        raise ParameterError(f"{what}; {remedy}") from error
-    try:
-        return Dataset.from_file(str(path))
+        return Dataset.from_file(str(folder / arrow_file))
     except Exception as error:  # pyarrow and datasets raise many kinds for a damaged file
-        what = f"{path} cannot be read ({error})"
+        what = f"{folder / arrow_file} cannot be read ({error})"
         raise ValueError(f"{what}; delete the folder {folder} and run again") from error
 
 
-def _build(folder: Path, arrow_file: str, build: Callable[[Path], Any]) -> None:
-    """Write the corpus under a temporary name and rename it; the caller holds the lock."""
-    with replaced_folder(folder) as unfinished:
-        counts = build(unfinished / arrow_file)
-        (unfinished / _COUNTS_FILE).write_text(json.dumps(asdict(counts), indent=2) + "\n", encoding="utf-8")
-
-
-def _counts_beside(cache_dir: Path, fingerprint: str, *, maker: str) -> dict[str, Any]:
+def read_counts(cache_dir: Path, kind: type[Counts], *, fingerprint: str) -> Counts:
+    """The counts stored with a corpus, CorpusCounts or ParagraphCounts; FileNotFoundError if the corpus has
+    not been built."""
     path = _folder(cache_dir, fingerprint) / _COUNTS_FILE
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; make it with {maker}")
-    return json.loads(path.read_text(encoding="utf-8"))
+        raise FileNotFoundError(f"{path}: there is no such tokenised corpus; tokenise it first")
+    return TypeAdapter(kind).validate_json(path.read_bytes())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,13 +246,6 @@ def _write_clusters(
     )
 
 
-def read_counts(cache_dir: Path, *, fingerprint: str) -> CorpusCounts:
-    """The counts stored with a corpus of clusters; FileNotFoundError if the corpus has not been built."""
-    values = _counts_beside(cache_dir, fingerprint, maker="tokenise_clusters")
-    per_cluster = {int(size): count for size, count in values.pop("documents_per_cluster").items()}
-    return CorpusCounts(**values, documents_per_cluster=per_cluster)
-
-
 def read_cluster(corpus: Dataset, row: int) -> TokenisedCluster:
     """Read one row without converting tokens to Python integers; `corpus` must have the format "arrow"."""
     table = corpus[row]
@@ -337,7 +307,7 @@ def tokenise_paragraphs(
 ) -> Dataset:
     """The tokenised corpus with this fingerprint (of source and tokenizer), built first if it is missing: a
     memory-mapped dataset of PARAGRAPH_COLUMNS, one row per document, in the order of the source, for
-    `read_document`; `read_paragraph_counts` returns its counts. Sentences without a token are left out, as
+    `read_document`; `read_counts` returns its counts. Sentences without a token are left out, as
     are paragraphs and documents of which nothing remains. `documents` is called only if the corpus must be
     built; `processes` is the number of processes that tokenise, with the same result for any."""
     _check_fast(tokenizer)
@@ -379,11 +349,6 @@ def _write_paragraphs(rows: Iterator[dict[str, Any]], path: Path) -> ParagraphCo
         what = f"none of the {sums['documents_read']:,} documents has a sentence"
         raise ValueError(f"{what}; those of fewer than {LEAST_CHARACTERS} characters do not count")
     return ParagraphCounts(**sums, longest_sentence=longest)
-
-
-def read_paragraph_counts(cache_dir: Path, *, fingerprint: str) -> ParagraphCounts:
-    """The counts stored with a corpus of paragraphs; FileNotFoundError if the corpus has not been built."""
-    return ParagraphCounts(**_counts_beside(cache_dir, fingerprint, maker="tokenise_paragraphs"))
 
 
 def read_document(corpus: Dataset, row: int) -> TokenisedDocument:

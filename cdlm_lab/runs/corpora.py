@@ -30,7 +30,7 @@ from cdlm_lab.training.config import Workers
 CACHE_FOLDER = ""  # of tokenised corpora: the one of the user, see `cache_folder`
 Split = Literal["train", "validation", "test"]
 Masking = Literal["tokens", "whole_words"]
-Packing = Literal["whole_documents", "equal_share", "truncate_last"]
+Packing = Literal["whole_documents", "equal_share"]
 # Masks are drawn from the seed and a number per split, so that no two splits share random numbers.
 SPLIT_SEEDS: dict[str, int] = {"train": 1, "validation": 2, "test": 3}
 
@@ -101,7 +101,7 @@ def tokenised_split(
         expected=size,
         processes=tokenising_processes(workers),
     )
-    counts = read_counts(cache_folder(cache), fingerprint=fingerprint)
+    counts = read_counts(cache_folder(cache), CorpusCounts, fingerprint=fingerprint)
     return TokenisedSplit(clusters, counts, checksum, passed_over(settings.corpus))
 
 

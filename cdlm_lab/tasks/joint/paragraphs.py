@@ -187,7 +187,7 @@ def read_split(
         )
     except ValueError as error:
         raise ValueError(f"{settings.corpus}, {split}: {error}") from error
-    counts = cached_corpus.read_paragraph_counts(cache, fingerprint=fingerprint)
+    counts = cached_corpus.read_counts(cache, cached_corpus.ParagraphCounts, fingerprint=fingerprint)
     # of test alone, whose clusters are resampled: this reads the source
     names = clusters_of(documents, open_corpus(settings.corpus, **read)) if split == "test" else []
     return ParagraphSplit(counts=counts, checksum=checksum, examples=examples, clusters=names)
