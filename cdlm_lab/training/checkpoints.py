@@ -1,8 +1,7 @@
 """Checkpoints that are complete or do not exist, so that a run killed at any moment can be resumed.
 
-A checkpoint is written under a temporary name, `.checkpoint-300.unfinished`; a list of its files with sizes
-and checksums is added, everything is flushed to disk, and the folder is renamed to `checkpoint-300`. What a
-killed process leaves has the temporary name and is removed by the next run. A checkpoint whose files have
+A checkpoint is written under a temporary name, with a list of its files, their sizes and checksums
+(`replaced_folder`). What a killed process leaves is removed by the next run. A checkpoint whose files have
 changed since is skipped in favour of another one: two are kept. Of the random
 generators only torch's are saved: nothing in the library draws from the global ones of Python or NumPy.
 """
@@ -30,7 +29,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from cdlm_lab.data.files import flush, flush_folder, replaced_folder, sha256_of_file
+from cdlm_lab.data.files import replaced_folder, sha256_of_file
 from cdlm_lab.encoders.adapter import attached, write_adapter
 from cdlm_lab.encoders.checkpoint import without_bars
 from cdlm_lab.errors import PlainError
@@ -158,15 +157,8 @@ class Progress:
 
 def read_progress(checkpoint: Path, *, config: TrainingConfig) -> Progress:
     """The progress in a checkpoint. Raises CheckpointError if it was written with other settings than
-    `config`, except for those that may change or that an older version did not have, or by the loop of an
-    older version, which left other files."""
-    values = json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8"))
-    if not {"config", "step", "updates"} <= values.keys():
-        raise CheckpointError(
-            f"{checkpoint} was written by an older version of this library, whose training cannot be gone on "
-            f"with: finish it there, or delete {checkpoint.parent} to train from the beginning"
-        )
-    progress = Progress(**values)
+    `config`, except for those that may change or that an older version did not have."""
+    progress = Progress(**json.loads((checkpoint / PROGRESS_FILE).read_text(encoding="utf-8")))
     now, before = json.loads(json.dumps(asdict(config))), progress.config
     changed = [
         f"{name} {value!r} -> {now[name]!r}"
@@ -260,26 +252,28 @@ def check_loaded(model: nn.Module, *, missing: Collection[str], unexpected: Coll
 
 @contextlib.contextmanager
 def writing_checkpoint(folder: Path, step: int) -> Iterator[Path]:
-    """Yield an empty folder, in rank 0, to write a checkpoint into; finish it afterwards. If anything fails,
-    nothing of it is left, older checkpoints are untouched, and the error is passed on; for a full disk as a
-    CheckpointError."""
-    temporary = folder / f".checkpoint-{step}.unfinished"
+    """Yield an empty folder, in rank 0, to write a checkpoint into; afterwards list its files, flush them to
+    the disk and give it its name. If anything fails, nothing of it is left, older checkpoints are untouched,
+    and the error is passed on; for a full disk as a CheckpointError."""
     finished = checkpoint_path(folder, step)
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        yield temporary
-        _finish(temporary, finished)
+        with replaced_folder(finished) as new:
+            yield new
+            listed = {
+                path.relative_to(new).as_posix(): {
+                    "size": path.stat().st_size,
+                    "sha256": sha256_of_file(path),
+                }
+                for path in sorted(path for path in new.rglob("*") if path.is_file())
+            }
+            (new / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
     except BaseException as error:
-        # Measured before the partial checkpoint is removed, which frees space again.
-        free = shutil.disk_usage(folder).free if folder.is_dir() else 0
-        shutil.rmtree(temporary, ignore_errors=True)
         if not is_full_disk(error):
             raise
         last = complete_checkpoints(folder)[-1:]
         kept = f"the last good one is {last[0]}" if last else "there is no earlier one"
         raise CheckpointError(
-            f"the disk is full ({free / 2**20:.0f} MiB free): {finished} was not written, {kept}. "
+            f"the disk is full: {finished} was not written, {kept}. "
             "Free some space and give the same command again to go on from there"
         ) from error
 
@@ -298,7 +292,7 @@ def is_full_disk(error: BaseException) -> bool:
 
 def remove_unfinished(folder: Path) -> None:
     """Remove what killed processes left behind. No other process may be writing to the folder."""
-    for ending in ("unfinished", "removed"):
+    for ending in ("unfinished", "replaced", "removed"):
         for path in folder.glob(f".checkpoint-*.{ending}"):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -312,22 +306,6 @@ def keep_only(folder: Path, steps: Collection[int]) -> None:
             shutil.rmtree(doomed, ignore_errors=True)
             os.replace(path, doomed)
             shutil.rmtree(doomed, ignore_errors=True)
-
-
-def _finish(temporary: Path, finished: Path) -> None:
-    """List the files, flush all of them, and rename the folder."""
-    files = sorted(path for path in temporary.rglob("*") if path.is_file())
-    listed = {
-        path.relative_to(temporary).as_posix(): {"size": path.stat().st_size, "sha256": sha256_of_file(path)}
-        for path in files
-    }
-    (temporary / FILE_LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
-    flush_folder(temporary)
-    if finished.exists():  # incomplete, or written by a run that was resumed from an earlier step
-        others = (checkpoint_step(path) for path in _checkpoints(finished.parent) if path != finished)
-        keep_only(finished.parent, {*others})
-    os.replace(temporary, finished)
-    flush(finished.parent)
 
 
 def gather_random_state(accelerator: Accelerator) -> dict[str, Tensor]:
