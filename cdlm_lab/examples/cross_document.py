@@ -31,7 +31,7 @@ from cdlm_lab.examples.packing import Packed, check_packing, pack_documents
 from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
-DOCUMENT_CHOICES = ("related", "random", "single")
+DOCUMENT_CHOICES = ("related", "random")
 _CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
 
 
@@ -70,11 +70,9 @@ class CrossDocumentExamples:
     corpus: Dataset  # from `tokenise_clusters`, or a selection of it
     special: SpecialTokens
     max_length: int  # of a sequence, special tokens included
-    packing: str = "whole_documents"  # `whole_documents`, `equal_share` or `truncate_last`
+    packing: str = "whole_documents"  # `whole_documents` or `equal_share`
     global_policy: str = "masked"  # `masked`, `prefix` or `none`
-    # `related` = all of one cluster (CDLM); `random` = of different clusters (Rand); `single` = one document
-    # of the cluster, for fitting a model on single documents.
-    documents: str = "related"
+    documents: str = "related"  # all of one cluster (CDLM); or `random` = of different clusters (Rand)
     mask_probability: float = 0.15  # for each text token, or each word
     continues: np.ndarray | None = None  # from `continuing_pieces`, to mask whole words; None: tokens
     words: np.ndarray | None = None  # from `word_pieces`: each word is a fact; None: as marked
@@ -150,8 +148,6 @@ class CrossDocumentExamples:
         if self.documents == "related":
             return [(own, int(document)) for document in generator.permutation(count)]
         chosen = [(own, int(generator.integers(count)))]
-        if self.documents == "single":
-            return chosen
         others = len(self.corpus) - 1
         if others < count - 1:
             raise ValueError(

@@ -20,7 +20,6 @@ from cdlm_lab.examples.tokens import EncodedDocument, SpecialTokens
 NOTHING_LOST = ""
 DID_NOT_FIT = "did not fit"
 CUT_TO_SHARE = "cut to share"
-CUT_AT_THE_END = "cut at the end"
 FIRST_TOO_LONG = "first document longer than the budget"
 
 
@@ -57,21 +56,9 @@ def equal_share(lengths: Sequence[int], *, budget: int, per_document: int) -> Sh
     return kept, short + [DID_NOT_FIT] * (len(lengths) - fits)
 
 
-def truncate_last(lengths: Sequence[int], *, budget: int, per_document: int) -> Share:
-    """Keep documents in order until the budget is used up; the last one that gets any tokens is truncated."""
-    kept, reasons = [], []
-    for length in lengths:
-        room = max(0, budget - per_document)
-        kept.append(min(length, room))
-        reasons.append(NOTHING_LOST if length <= room else CUT_AT_THE_END if room else DID_NOT_FIT)
-        budget -= kept[-1] + per_document
-    return kept, reasons
-
-
 PACKING_POLICIES: dict[str, Callable[..., Share]] = {
     "whole_documents": whole_documents,
     "equal_share": equal_share,
-    "truncate_last": truncate_last,
 }
 
 

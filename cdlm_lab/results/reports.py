@@ -72,7 +72,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     QUESTIONS: Experiment(
         rows=("systems",),
-        test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "held_out_questions", "data_seed"),
+        test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "data_seed"),
     ),
     TAGGING: Experiment(
         rows=("systems", "sweep"),
@@ -84,7 +84,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {
     ),
     CLAIMS: Experiment(
         rows=("systems",),
-        test=(*_STORIES, "held_out_claims", "labels", "evidence", "evidence_sentences"),
+        test=(*_STORIES, "labels", "evidence", "evidence_sentences"),
     ),
     ATTENTION: Experiment(
         rows=_MODELS,

@@ -29,7 +29,7 @@ def picture(example: Packed) -> str:
     return "".join(SIGNS.get(token) or "abcdefgh"[token // 100 - 1] for token in example.input_ids.tolist())
 
 
-NO_FIT, SHARE, END = "did not fit", "cut to share", "cut at the end"
+NO_FIT, SHARE = "did not fit", "cut to share"
 TOO_LONG = "first document longer than the budget"
 
 
@@ -49,12 +49,6 @@ TOO_LONG = "first document longer than the budget"
         # one token for each needs 2 + 3 x 3 = 11
         ("equal_share", (3, 3, 3), 11, "C<a><b><c>S", (SHARE, SHARE, SHARE)),
         ("equal_share", (3, 3, 3), 10, "C<aa><bb>S", (SHARE, SHARE, NO_FIT)),
-        ("truncate_last", (3, 5, 1), 13, "C<aaa><bbbb>S", ("", END, NO_FIT)),
-        ("truncate_last", (3, 2, 1), 14, "C<aaa><bb><c>S", ("", "", "")),
-        # 2 places left for <b>, which needs 3
-        ("truncate_last", (3, 5, 1), 9, "C<aaa>S", ("", NO_FIT, NO_FIT)),
-        ("truncate_last", (3, 5, 1), 10, "C<aaa><b>S", ("", END, NO_FIT)),
-        ("truncate_last", (9, 5), 5, "C<a>S", (END, NO_FIT)),
     ],
 )
 def test_pictures_and_reasons(policy, lengths, max_length, expected, reasons):
@@ -63,21 +57,21 @@ def test_pictures_and_reasons(policy, lengths, max_length, expected, reasons):
 
 
 def test_arrays_and_losses_of_one_example():
-    example = packed(4, 1, 5, 2, max_length=16, policy="truncate_last")
-    signs = "C<aaaa><b><ccc>S"
+    example = packed(4, 1, 5, max_length=14, policy="whole_documents")
+    signs = "C<aaaa><b>S"
     assert picture(example) == signs
-    assert example.document.tolist() == [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, -1]
+    assert example.document.tolist() == [-1, 0, 0, 0, 0, 0, 0, 1, 1, 1, -1]
     assert example.is_special.tolist() == [sign in "C<>S" for sign in signs]
-    assert (example.kept_tokens, example.lost_tokens) == ((4, 1, 3, 0), (0, 0, 2, 2))
-    assert example.reasons == ("", "", END, NO_FIT)
-    assert example.packed_documents == (0, 1, 2)
+    assert (example.kept_tokens, example.lost_tokens) == ((4, 1, 0), (0, 0, 5))
+    assert example.reasons == ("", "", NO_FIT)
+    assert example.packed_documents == (0, 1)
     assert example.input_ids.dtype == example.document.dtype == np.int64
 
 
 CASES = st.tuples(st.lists(st.integers(1, 60), min_size=1, max_size=8), st.integers(5, 200))
 
 
-@given(case=CASES, policy=st.sampled_from(["whole_documents", "equal_share", "truncate_last"]))
+@given(case=CASES, policy=st.sampled_from(["whole_documents", "equal_share"]))
 def test_every_policy_keeps_beginnings_and_accounts_for_every_token(case, policy):
     lengths, max_length = case
     example = packed(*lengths, max_length=max_length, policy=policy)
@@ -92,22 +86,6 @@ def test_every_policy_keeps_beginnings_and_accounts_for_every_token(case, policy
     assert (len(example.input_ids) == everything) == (everything <= max_length)
     if policy != "whole_documents":  # the budget is used up when there is text, less a frame without text
         assert len(example.input_ids) >= min(everything, max_length - 2)
-
-
-@given(case=CASES)
-def test_equal_share_is_the_water_level(case):
-    """Second definition: all documents filled to one level, the level as high as the budget allows."""
-    lengths, max_length = case
-    example = packed(*lengths, max_length=max_length, policy="equal_share")
-    count = min(len(lengths), (max_length - 2) // 3)
-    room = max_length - 2 - 2 * count
-    level = max(n for n in range(61) if sum(min(n, length) for length in lengths[:count]) <= room)
-    odd = room - sum(min(level, length) for length in lengths[:count])
-    above = [number for number in range(count) if lengths[number] > level]
-    lucky = sorted(above, key=lambda number: (-lengths[number], number))[:odd]
-    expected = [min(level, length) + (number in lucky) for number, length in enumerate(lengths[:count])]
-    assert list(example.kept_tokens[:count]) == expected
-    assert not any(example.kept_tokens[count:])
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ OUTSIDE: dict[Any, list[tuple[str, Any]]] = {
                        ("candidates", 1), ("head_layers", "mlp"),
                        ("pairwise_length", 1), ("seeds", 0), ("patience", -1), ("learning_rate", "2e-6")],
     fact_verification: [("evidence", "golden"), ("evidence_sentences", 0), ("train_stories", 1),
-                        ("held_out_claims", -1), ("sentence_length", 1), ("parallel", "4")],
+                        ("sentence_length", 1), ("parallel", "4")],
     attention_analysis: [("pairs", 0), ("split", "validation"), ("seed", 0.5)],
 }  # fmt: skip
 

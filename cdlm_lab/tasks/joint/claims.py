@@ -70,8 +70,6 @@ class Settings(JointSettings):
     corpus: str = STORYWORLD
     train_stories: int = Field(default=200, ge=2)
     held_out_stories: int = Field(default=40, ge=2)
-    train_claims: int = Field(default=0, ge=0, description="0 means all")
-    held_out_claims: int = Field(default=0, ge=0, description="0 means all")
     # Without claims that no evidence decides, as in FM2, a small model learns the other two labels sooner.
     labels: Literal["all", "supported refuted"] = "all"
     evidence: Evidence = "retrieved"
@@ -118,17 +116,16 @@ def read_claim_sets(settings: Settings) -> Claims:
 
 def _read_set(name: str, settings: Settings) -> tuple[EvidencedClaim, ...]:
     """The claims of a set that are used, in their original order."""
-    evidence, is_train = settings.evidence_sentences, name == "train"
+    evidence = settings.evidence_sentences
     if settings.corpus == STORYWORLD:
-        stories = settings.train_stories if is_train else settings.held_out_stories
+        stories = settings.train_stories if name == "train" else settings.held_out_stories
         claims = list(read_storyworld_claims(name, stories, evidence=evidence))
     else:
         form = {"evidence": settings.evidence, "most_evidence": evidence}
         claims = list(read_records("claims", settings.corpus, name, **form))
     if settings.labels != "all":
         claims = [claim for claim in claims if claim.label != LABELS[-1]]
-    most = settings.train_claims if is_train else settings.held_out_claims
-    return runs.drawn(claims, most, seed=[0, SETS.index(name)])
+    return tuple(claims)
 
 
 def labels_of(claims: Claims) -> tuple[str, ...]:

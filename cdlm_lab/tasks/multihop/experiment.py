@@ -84,7 +84,6 @@ class Settings(EpochSettings):
     # a name again is one step, which a small model learns first and then uses in two-step questions.
     clue_questions: bool = False
     train_questions: int = Field(default=0, ge=0, description="0 means all")
-    held_out_questions: int = Field(default=0, ge=0, description="0 means all")
     # The paper reports on the official development set, so nothing may be selected on it, and the official
     # test set has no gold: so dev is sampled from train.
     dev_from_train: int = Field(default=0, ge=0)
@@ -96,7 +95,6 @@ class Settings(EpochSettings):
     window: int = 512
     paragraph_types: int = Field(default=4, ge=0)  # so many paragraphs have their own token type; paper: none
     support: Literal["threshold", "two_paragraphs"] = "threshold"
-    most_answer_tokens: int = Field(default=30, ge=1)
 
     def __post_init__(self) -> None:
         if self.dev_from_train and self.corpus == STORYWORLD:
@@ -130,17 +128,15 @@ def read_questions(given: Settings) -> Questions:
         read = {split: list(read_storyworld_questions(split, n, **form)) for split, n in stories.items()}
     else:
         read = _of_files(given)
-    most = dict.fromkeys(SPLITS, given.held_out_questions) | {"train": given.train_questions}
-    seeds = {split: [0, number] for number, split in enumerate(SPLITS)}
     if given.corpus == STORYWORLD and given.seen == "both documents":
         withheld = form | {"withheld": True}
         read[ONE_DOCUMENT] = list(read_storyworld_questions("test", given.held_out_stories, **withheld))
-        most[ONE_DOCUMENT], seeds[ONE_DOCUMENT] = most["test"], seeds["test"]
     if given.kinds != "all":
         read = {split: [one for one in some if one.kind == given.kinds] for split, some in read.items()}
         if empty := [split for split, some in read.items() if not some]:
             raise ParameterError(f"kinds is {given.kinds!r}, of which {given.corpus} has none in {empty[0]}")
-    questions = {split: runs.drawn(some, most[split], seed=seeds[split]) for split, some in read.items()}
+    questions = {split: tuple(some) for split, some in read.items()}
+    questions["train"] = runs.drawn(questions["train"], given.train_questions, seed=[0, 0])
     if given.clue_questions:
         questions["train"] += tuple(filter(None, map(asked_by_its_clue, questions["train"])))
     return questions
@@ -290,7 +286,6 @@ class MultihopRun(SystemRun):
             loaded,
             loaded.examples(questions, labelled=False),
             support=given.support,
-            most_tokens=given.most_answer_tokens,
             batch_size=given.micro_batch_size,
             precision=given.precision,
             name=name,

@@ -140,11 +140,11 @@ def answer_given(file: Path, question: MultihopQuestion, line: int, answer: Any,
 
 
 def predict_answers(
-    answerer: Answerer, examples: QuestionExamples, *, support: str, most_tokens: int, **reading: Any
+    answerer: Answerer, examples: QuestionExamples, *, support: str, **reading: Any
 ) -> QuestionPredictions:
     """Answer every question. `reading`: batch size, precision, name beside a progress bar."""
     on_default_device(answerer.model)
-    questions, form = examples.questions, {"support": support, "most_tokens": most_tokens}
+    questions = examples.questions
     # in characters: counting tokens would need all sequences at once
     lengths = [len(one.text) + sum(len(p.title) + len(p.text) for p in one.paragraphs) for one in questions]
     outputs = outputs_by_length(
@@ -159,5 +159,5 @@ def predict_answers(
     answers: dict[int, DecodedAnswer] = {}
     for numbers, sequences, output in outputs:
         for row, (number, sequence) in enumerate(zip(numbers, sequences, strict=True)):
-            answers[number] = decode(questions[number], sequence, output.row(row), **form)
+            answers[number] = decode(questions[number], sequence, output.row(row), support=support)
     return QuestionPredictions(questions=questions, answers=[answers[n] for n in range(len(answers))])

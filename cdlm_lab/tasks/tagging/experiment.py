@@ -4,7 +4,7 @@ Each system is trained with each seed; the epoch with the highest F1 on dev is k
 
 Of the training, the paper gives only epochs, patience, batch size and learning rate. The released code gives
 model selection and patience by span F1 on dev (`select_by`), a constant learning rate (`schedule`), AdamW
-with weight decay 0.01 except on biases and norms (`weight_decay`), epsilon 1e-6, and no gradient clipping.
+with weight decay 0.01 except on biases and norms, epsilon 1e-6, and no gradient clipping.
 Our choices: a batch has neighbouring sequences of a document, whose contexts overlap, and batches are
 shuffled (that costs a fraction of sampling sequences freely; all systems are trained so); training stops
 after `patience` epochs without improvement, in the released code one epoch later.
@@ -79,7 +79,6 @@ class Settings(TaggerSettings):
     encoder_learning_rate: float = 0.001
     adapter: Adapter = ""
     schedule: Literal["constant", "linear"] = "constant"
-    weight_decay: float = 0.01
     select_by: Literal["f1", "loss"] = "f1"
     patience: int = Field(default=0, ge=0)
 
@@ -105,7 +104,7 @@ class Settings(TaggerSettings):
             seed=seed,
             adapter=self.adapter if trained else "",
         )
-        form = {"weight_decay": self.weight_decay, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
+        form = {"weight_decay": 0.01, "adam_epsilon": 1e-6, "max_gradient_norm": 0.0}
         return replace(config, decay_power=1.0 if falls else 0.0, **form)
 
 

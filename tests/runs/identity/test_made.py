@@ -20,7 +20,6 @@ from cdlm_lab.tasks.pretraining import experiment as pretraining
 
 QUESTIONS = {"train_stories": 2, "held_out_stories": 2, "train_questions": 4, "epochs": 1, "warmup_steps": 0}
 QUESTIONS |= {
-    "held_out_questions": 4,
     "batch_size": 2,
     "micro_batch_size": 2,
     "max_length": 256,

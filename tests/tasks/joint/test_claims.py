@@ -3,7 +3,6 @@ trained, judged, scored, resumed and shown; last the report of verdicts that are
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -108,18 +107,6 @@ def test_a_label_that_training_never_has_counts_and_ties_go_to_the_first(folder:
     assert majority_label(read_claim_sets(Settings(corpus=str(folder)))) == "refuted"
 
 
-def test_draws_are_the_same_ones_in_order_and_do_not_follow_labels():
-    every = read_claim_sets(Settings(train_stories=20, held_out_stories=3))
-    some = Settings(train_stories=20, held_out_stories=3, train_claims=20, held_out_claims=4)
-    drawn = read_claim_sets(some)
-    assert {name: len(claims) for name, claims in drawn.items()} == {"train": 20, "dev": 4, "test": 4}
-    for name, claims in drawn.items():
-        places = [every[name].index(claim) for claim in claims]
-        assert places == sorted(places) != list(range(len(places)))
-    assert read_claim_sets(some) == drawn
-    assert min(Counter(claim.label for claim in drawn["train"]).values()) >= 3
-
-
 @pytest.mark.parametrize(
     ("split", "labels", "message"),
     [
@@ -135,12 +122,6 @@ def test_what_cannot_be_learned_or_scored(folder: Path, split: str, labels: list
 
 
 # ---- systems ----
-
-
-def test_systems_come_in_the_order_of_the_tables():
-    chosen = Settings(systems="mspp-ae-ie  joint-ie pairwise-max", mspp="x").chosen
-    assert [system.name for system in chosen] == ["pairwise-max", "joint-ie", "mspp-ae-ie"]
-    assert (chosen[2].pretrained, chosen[2].head, chosen[2].label) == ("ae", "ie_1", "MSPP AE_k + IE_1")
 
 
 READING = ("pairwise-max", "pairwise-sum", "joint-ie", "joint-ae", "mspp-ie-ae")

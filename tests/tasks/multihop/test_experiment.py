@@ -113,8 +113,8 @@ def test_questions_of_files_in_the_official_format(finished, folder: Path) -> No
     write_questions(folder / "dev.json", run.questions["dev"])
     settings = Settings(corpus=str(folder))
     assert read_questions(settings) == {split: run.questions[split] for split in ("train", "dev", "test")}
-    drawn = read_questions(replace(settings, train_questions=3, held_out_questions=1))
-    assert {split: len(questions) for split, questions in drawn.items()} == {"train": 3, "dev": 1, "test": 1}
+    drawn = read_questions(replace(settings, train_questions=3))
+    assert (len(drawn["train"]), drawn["test"]) == (3, run.questions["test"])
     assert set(drawn["train"]) < set(run.questions["train"])
     records = [hotpot_record(one) for one in run.questions["train"]]
     records[0]["supporting_facts"] = [["Nowhere", 0]]

@@ -24,7 +24,7 @@ QUESTIONS = [
     )
     for size in SIZES
 ]
-FORM = {"support": "two_paragraphs", "most_tokens": 8}
+FORM = {"support": "two_paragraphs"}
 
 
 @pytest.fixture(scope="module")

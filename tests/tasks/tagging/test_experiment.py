@@ -138,10 +138,10 @@ def test_the_optimiser_is_that_of_the_released_code_unless_set_otherwise() -> No
     tuned = given.config(TAG_SYSTEMS["bert"], seed=0, items=20)  # its encoder has settings of its own
     assert (tuned.steps, tuned.batch_size, tuned.learning_rate) == (4, 8, 0.0005)
     assert {(one.precision, one.patience) for one in (released, tuned)} == {("bfloat16", 2)}
-    form = {"epochs": 5, "schedule": "linear", "weight_decay": 0.0}
+    form = {"epochs": 5, "schedule": "linear"}
     falling = Settings(**form).config(TAG_SYSTEMS["doc-arc"], seed=0, items=320)
     assert (falling.steps, falling.warmup_steps, falling.decay_power) == (100, 10, 1)
-    assert (falling.learning_rate, falling.weight_decay) == (0.003, 0)
+    assert falling.learning_rate == 0.003
 
 
 def test_what_chooses_the_best_epoch(finished: Finished) -> None:
@@ -216,7 +216,6 @@ def test_a_word_without_room_in_test_does_not_end_a_run(tmp_path: Path) -> None:
         ({"systems": "doc-arc lstm"}, "systems names 'lstm'; choose among bert-lstm, doc-arc, "),
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"systems": "bert", "encoder_learning_rate": 0.0}, "learning_rate"),
-        ({"weight_decay": -0.1}, "weight_decay"),
     ],
 )
 def test_values_that_cannot_be(values: dict, message: str) -> None:
@@ -252,10 +251,6 @@ def ids(documents: tuple[TaggedDocument, ...]) -> list[str]:
     return [document.id for document in documents]
 
 
-def sizes_of(read: TaggedCorpus) -> dict[str, int]:
-    return {split: len(documents) for split, documents in read.documents.items()}
-
-
 def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
     write(folder, "test", LABELLED, "Dram\tB-LOC\n")
     write(folder, "dev", LABELLED, "slept\tO\n\nVale\tI-LOC\nOrn\tI-PER\n")
@@ -266,17 +261,6 @@ def test_a_folder_in_doc_arcs_format(folder: Path) -> None:
     counted = {split: one.count(STRAY) for split, one in read.passed_over.items()}
     assert counted == {"train": 0, "dev": 2, "test": 0}
     assert read.documents["dev"][1].sentences[1].tags == ("B-LOC", "B-PER")
-
-
-def test_drawn_documents_are_the_same_each_time_and_in_order(folder: Path) -> None:
-    few = Settings(corpus=str(folder), train_documents=4, held_out_documents=2)
-    read = read_tagged(few)
-    assert sizes_of(read) == {"train": 4, "dev": 2, "test": 2}
-    drawn = [ids(documents) for documents in read.documents.values()]
-    assert all(one == sorted(set(one)) for one in drawn)
-    assert read_tagged(few) == read
-    assert drawn != [["00", "01", "02", "03"], ["00", "01"], ["00", "01"]], "not the first ones everywhere"
-    assert sizes_of(read_tagged(Settings(corpus=str(folder), train_documents=9)))["train"] == 6
 
 
 def test_folders_that_cannot_be_used(folder: Path) -> None:
