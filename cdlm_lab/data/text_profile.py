@@ -57,10 +57,8 @@ LEAST_INPUTS = 3  # a word in fewer of them is rare, and stands for its kind in 
 FALSE_ALARM = {PHRASES: 3e-3, SPELLINGS: 2e-4, WORDS: 2e-4}
 _ITEM_BITS, _HASHES = 10, 4  # of the Bloom filter, which takes at most one unseen item in 80 for a known one
 _MOST = 0.8  # a share whose limit is higher tells nothing, as in small corpora
-_TIMES, _MORE = (
-    10,
-    0.4,
-)  # how much more often than in held-out texts phrases and spellings, or words, may be unseen
+# How much more often than in held-out texts phrases and spellings, or words, may be unseen.
+_TIMES, _MORE = 10, 0.4
 _SPELT = ("<N>", "<n>", "<s>")  # kinds of rare words whose spelling is measured
 _IN_WORDS = {
     PHRASES: "pairs of words here are new to it",

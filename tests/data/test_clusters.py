@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
-import os
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -216,13 +214,6 @@ class TestFolder:
         assert len(clusters.other_files(tmp_path / "z")) == 30
         assert len(listed) < 10, "a folder is listed a few times, not once for each of its files"
 
-    def test_a_cluster_whose_name_is_not_utf_8(self, tmp_path):
-        folder = tmp_path / os.fsdecode(b"caf\xe9")
-        folder.mkdir()
-        (folder / "1.txt").write_text("t")
-        with pytest.raises(DataError, match=r"caf\\udce9:1: field path: the path is not UTF-8"):
-            list(clusters.read_cluster_folder(tmp_path, "train"))
-
 
 GOOD = (
     '{"id": "a", "split": "train", "documents": ["Plain\\u2028text.", {"text": "Body."}, '
@@ -243,10 +234,6 @@ def test_records(write):
     names = [f"c{index}" for index in range(300)]
     path = write("x.jsonl", [{"id": name, "documents": ["t"]} for name in names])
     assert by_split(clusters.read_cluster_rows, path) == hashed(names)
-
-
-def a_text(field: str, value: str) -> str:
-    return f"{field}: {value} where a text belongs; put it in quotes"
 
 
 SPLIT = "is not a split; write train, validation or test, or leave it out"
@@ -276,30 +263,6 @@ def test_malformed_line(write, refused, line, message):
     assert next(read(path, "train")).id == "a"  # what stands before the fault is read
     with refused(path, f"3: {message}"):
         list(read(path, "test"))  # also where no cluster of the line is asked for
-
-
-def test_allsides_records(write):
-    def event(cluster_id: str, *documents: tuple[str, str, str], **more: object) -> str:
-        docs = [{"id": i, "title": title, "text": text, "source": "x"} for i, title, text in documents]
-        return json.dumps({"cluster_id": cluster_id, "docs": docs, **more}) + "\n"
-
-    lines = (
-        event("a", ("1", "Head", "Body\u2028of\n\nit"), ("2", "Alone", ""), split="train"),
-        event("b", ("1", "", "No title"), split="val"),
-        event("c", ("1", "T", "x")),
-        '{"cluster_id": "d", "split": null, "docs": [{"id": "1", "text": ""}, {"id": "2", "text": "y"}]}\n',
-    )
-    path = write("allsides_x.jsonl.xz", lzma.compress("\n".join(lines).encode()))
-    a, c, d = clusters.read_cluster_rows(path, "train")
-    head, alone = (
-        Document(id="1", text="Head\nBody\u2028of\n\nit", title="Head"),
-        Document(id="2", text="Alone", title="Alone"),
-    )
-    assert a.documents == (head, alone)
-    assert (c.id, d.id, d.documents[0].text, d.documents[0].title) == ("c", "d", "", None)
-    (b,) = clusters.read_cluster_rows(path, "validation")
-    assert b.documents[0].text == "No title"
-    assert list(clusters.read_cluster_rows(path, "test")) == []
 
 
 def test_a_folder_of_news(write, tmp_path):
@@ -411,13 +374,3 @@ def test_counts_of_the_real_files(real_data, name, split, sizes):
     some = list(detect_format(path).read(path, split=split))
     assert Counter(len(cluster.documents) for cluster in some) == sizes
     assert all(document.text.strip() for cluster in some for document in cluster.documents)
-
-
-def test_records_of_the_real_files(real_data):
-    folder = real_data("news_clusters")
-    full = every(clusters.read_cluster_rows, folder / "allsides_fulltext_clusters.jsonl.xz")
-    assert len(full) == 1463
-    first = full[0].documents[0]
-    assert (full[0].id, first.id) == ("neus-train-0", "3Pna4x6u4Ksz9Upf")
-    assert first.text.startswith("Trump slams John Kerry for 'shadow diplomacy' on Iran deal\nPresident")
-    assert len({document.id for cluster in full for document in cluster.documents}) == 3442

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import (
     parse_marked_documents,
     pasted_documents,
@@ -150,12 +149,6 @@ def test_sentences(text, expected):
     document = only(text)
     assert sentences(document) == expected
     assert document.validated == tuple(range(len(expected)))
-
-
-def test_the_sentence_of_a_mention():
-    document = only("It <m>burns</m>. Mud. <m>Big fire. Help</m> came. <m>Rain</m>.\n\n<m>Mud</m>")
-    spans = {mention.tokens: mention.sentence for mention in document.mentions}
-    assert spans == {(1, 2): 0, (5, 9): 2, (11, 12): 3, (13, 14): 4}
 
 
 def test_much_of_everything():
@@ -305,19 +298,3 @@ def test_marks_are_read_back(tokens, spans, gap, space):
     ends = [end for _, end in unmarked.sentences]
     expected = [end for end in ends if not any(a < end < b for a, b in kept)]
     assert [end for _, end in document.sentences] == expected
-
-
-PARTS = ["<m>", "</m>", "<m>a</m>", *"\n. \0a\u202e\ud800", "\n\n", "== a ==\n", "==", "J\xa0"]
-
-
-@given(st.lists(st.sampled_from(PARTS) | st.text(max_size=3), max_size=12).map("".join))
-def test_any_text_is_read_or_complained_of(text):
-    try:
-        topic = parse(text)
-    except DataError as error:
-        complaint = error
-    else:
-        assert len(list(mentions_of([topic]))) == text.count("<m>") == text.count("</m>")
-        return
-    assert re.fullmatch(r"text:[1-9][0-9]*: field (text|heading|marks): .+; .+", str(complaint))
-    assert 1 <= complaint.line <= text.count("\n") + 1

@@ -8,20 +8,6 @@ import pytest
 
 from cdlm_lab.data import records, splits
 
-RECORDS = (
-    records.Fact, records.Document, records.Cluster, records.Mention, records.SentenceRef,
-    records.SentenceAlignment, records.EntityTag, records.Question, records.CandidateSet, records.Claim,
-    records.Story,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
-def test_records_are_frozen_slotted_and_keyword_only(record):
-    fields = dataclasses.fields(record)
-    assert all(field.kw_only for field in fields)
-    assert record.__dataclass_params__.frozen
-    assert set(record.__slots__) == {field.name for field in fields}
-
 
 def test_a_document_needs_an_id_and_a_text_only():
     document = records.Document(id="d", text="Rain fell.")

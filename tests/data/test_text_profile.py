@@ -104,30 +104,6 @@ def test_a_single_sentence_is_enough(kind: str, text: str) -> None:
     )
 
 
-NEWS = [
-    *("A fire destroyed the cathedral in Paris", "An earthquake struck the coast of Sumatra"),
-    *("Two trains collided near Hamburg", "A bomb exploded in a market in Kabul"),
-    *("Police arrested a student in Boston", "The president visited Berlin", "A bridge collapsed in Genoa"),
-    *("Thieves stole a painting from the Louvre", "A ferry sank off the coast of Greece"),
-    *("Workers at Boeing went on strike", "The river Danube flooded Vienna", "The mayor of Chicago resigned"),
-]
-WHEN = [
-    "on Monday evening",
-    "on Tuesday",
-    "on Friday, police said",
-    "in 2019",
-    "last year",
-    "despite protests",
-]
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_most_single_sentences_in_the_style_of_its_world_are_caught(kind: str) -> None:
-    """The hardest: reports of fires and bridges in real places. The docstring of the module has the rates."""
-    profile, some = profile_of(kind), [f"{what} {when}." for what, when in product(NEWS, WHEN)]
-    assert sum(bool(profile.foreign([text])) for text in some) > 0.5 * len(some)
-
-
 @pytest.mark.parametrize("kind", MODELS)
 def test_no_single_sentence_of_its_world_is_foreign(kind: str) -> None:
     profile = profile_of(kind)

@@ -1,7 +1,6 @@
 """Rules for all kinds of examples: how texts become tokens, how a data set is read, what a batch is."""
 
 import copy
-import pickle
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -308,15 +307,6 @@ def test_examples_are_the_same_in_any_order_of_access_in_copies_and_in_worker_pr
     loader = DataLoader(made.examples, batch_size=None, sampler=range(count), num_workers=2, collate_fn=plain)
     assert list(loader) == first
     assert len({str(one) for one in first}) > 1
-
-
-@pytest.mark.parametrize("made", NAMES, indirect=True)
-def test_examples_and_collate_functions_may_be_pickled_before_and_after_use(made):
-    for _ in range(2):
-        again, collate = pickle.loads(pickle.dumps((made.examples, made.collate)))  # noqa: S301 (our own)
-        count = min(len(made.examples), 10)
-        assert all(plain(again[index]) == plain(made.examples[index]) for index in range(count))
-        assert collate is None or collate([again[0]]).keys() == made.collate([made.examples[0]]).keys()
 
 
 @pytest.mark.parametrize("made", [name for name in NAMES if name != "sentence pairs"], indirect=True)

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import tracemalloc
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -210,23 +209,6 @@ def test_a_mark_belongs_to_the_text_it_touches(write, text, expected):
     assert pair.aligned == expected
 
 
-@given(
-    st.lists(st.sampled_from(["Rain fell.", "He left (soon).", "It cost 3.5 crowns."]), min_size=1), st.data()
-)
-def test_marks_do_not_disturb_the_sentences(tmp_path_factory, sentences, data):
-    number = data.draw(st.integers(0, len(sentences) - 1))
-    place = data.draw(st.integers(1, len(sentences[number]) - 1))
-    while place and sentences[number][place - 1].isalnum() and sentences[number][place].isalnum():
-        place -= 1  # a mark within a word cuts it in two
-    marked = list(sentences)
-    marked[number] = sentences[number][:place] + MARK + sentences[number][place:]
-    path = tmp_path_factory.mktemp("marks") / "x.csv"
-    path.write_text(rows((1, " ".join(marked), "b"), (1, " ".join(sentences), "b")), encoding="utf-8")
-    with_mark, without = read_pair_csv(path)
-    assert with_mark.first == without.first
-    assert with_mark.aligned == (number,)
-
-
 def test_characters_that_are_kept_and_own_splitter(write):
     text = "Été ☃ \u200bcosts €5 + $3\u00a0– “yes” \x07e\u0301! ©\nNew."
     (pair,) = read_pair_csv(write("x.csv", rows((1, text, EARLIER))))
@@ -369,20 +351,3 @@ def test_broken_files(write, refused, content, message):
     path = write("x.csv", content)
     with refused(path, message):
         list(read_pair_csv(path))
-
-
-def test_a_huge_text(write):
-    text = "word " * 60_000 + MARK + "end."
-    (pair,) = read_pair_csv(write("x.csv", rows((1, f"First. {text}", EARLIER))))
-    assert pair.aligned == (1,)
-    assert len(pair.first.sentences[1]) == len(text) - 1
-
-
-def test_rows_are_read_one_at_a_time(write):
-    path = write("x.csv", rows((1, f"One {MARK}. Two.", EARLIER)) * 20_000)
-    next(read_pair_csv(path))  # pays for imports and caches
-    tracemalloc.start()
-    next(read_pair_csv(path))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 1e6

@@ -406,34 +406,6 @@ def test_sections_are_lines_and_the_sentence_before_them_is_the_title(write, tmp
     assert " ".join(texts(document)) == " ".join(lines)
 
 
-COPIES = {
-    NET.format("C01-0001"): body("Net's text"),
-    f"{TASK}/Citance_XML/C01-0001-parscit130908.xml": body("Citing text"),
-    f"{TASK}/Reference_XML/R00-0001.xml": body("Reference text", LONG),
-    f"{TASK}/Citance_XML/P1.xml": body("Renamed", LONG),
-    f"{TASK}/Citance_XML/P2.xml": body("Other", "It is short."),
-    f"{TASK}/Citance_XML/P3.xml": body("Another", "It is short."),
-    NET.format("N00-0001"): body("Journal", LONG),
-    f"{TASK}/summary/R00-0001.xml": body("A summary"),
-}
-
-
-def test_each_paper_once(write, tmp_path):
-    """Papers with different ids stay separate, even if their short beginnings are equal."""
-    for name, content in COPIES.items():
-        write(f"a/{name}", content)
-    write(f"a/{PAIRS}", "citing_id\tcited_id\nN00-0001\tC01-0001\n")
-    once = documents(tmp_path / "a")
-    assert {name: document.title for name, document in once.items()} == {
-        "R00-0001": "Reference text", "C01-0001": "Net's text", "N00-0001": "Journal",
-        "R00-0001/p2": "Other", "R00-0001/p3": "Another",
-    }  # fmt: skip
-    papers = read(tmp_path / "a").papers  # which are the same
-    assert {name: one.sentences for name, one in papers.items()} == {n: texts(one) for n, one in once.items()}
-    packed = pack(tmp_path / "packed", COPIES)
-    assert documents(packed) == once
-
-
 def test_it_is_a_corpus(write, tmp_path):
     corpus = str(tmp_path)
     assert not collection_files(tmp_path)

@@ -98,14 +98,6 @@ def test_every_span_starts_with_b(tags, expected, mended):
     assert reading.count(STRAY) == 2 * mended
 
 
-@given(st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"])))
-def test_spans_stay_and_nothing_is_left_to_mend(tags):
-    once = iob2(" ".join(tags), PassedOver())
-    assert spans_of(tags) == spans_of(once.split())
-    assert iob2(once, lost := PassedOver()) == once
-    assert not lost.counts
-
-
 NO_TAGS = ("X", "B", "B-", "I-", "E-", "o", "b-X", "NULL", "O-X")
 NO_TAG = "is not a tag; write O, or B- or I- and a label"
 

@@ -101,13 +101,6 @@ def test_columns(write, text, mended):
     assert reading.count(STRAY) == mended
 
 
-def test_ontonotes_is_one_document(write):
-    text = "The\tDT\t(NP*\tB-WORK_OF_ART\n4 1/2\tCD\t*)\tI-WORK_OF_ART\n\nsaid\tVBD\t*\tO\n"
-    (document,) = tagged.read_columns(write("onto.train.ner", text), PassedOver())
-    assert document.id == "onto.train.ner:0"
-    assert document.sentences == (sentence("The|4 1/2", "B-WORK_OF_ART I-WORK_OF_ART"), sentence("said", "O"))
-
-
 ABSTRACTS = (
     "###MEDLINE:91\n\nLevels\tO\nof\tO\nIL-2\tB-protein\nreceptors\tI-protein\n\nWe\tO\nsaw\tO\nnone\tO\n.\tO\n\n"
     "###MEDLINE:92\n\nCD4\tI-DNA\n"

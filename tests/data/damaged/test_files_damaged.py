@@ -1,28 +1,24 @@
 """Damaged files: every reader reads them, or refuses them in one line that names the file; nothing else.
 
 Each round writes a small valid input, damages it in a way that fits its format (truncation, wrong types,
-duplicate keys and lines, other encodings, deep nesting, missing fields, huge numbers, swapped columns, odd
-names, pipes) and reads it. The outcome is counted: `equal`, `counted` (less was read, and the reader reports
-it), `other` (another text was read, as if a line was deleted, which no reader can notice) and `refused`. Any
-other error than DataError is a failure.
+duplicate keys and lines, other encodings, deep nesting, missing fields, huge numbers, odd names, pipes) and
+reads it. The outcome is counted: `equal`, `counted` (less was read, and the reader reports it), `other`
+(another text was read, as if a line was deleted, which no reader can notice) and `refused`. Any other error
+than DataError is a failure.
 
 CDLM_LAB_FUZZ_ROUNDS=233 makes 10,000 rounds over all readers, CDLM_LAB_FUZZ_SEED='conll test.conll/17'
 repeats one.
 """
 
 import gzip
-import io
 import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +29,6 @@ from cdlm_lab.data.files import DataError
 
 ROUNDS = int(os.environ.get("CDLM_LAB_FUZZ_ROUNDS", "10"))  # of each reader
 REPEATED = os.environ.get("CDLM_LAB_FUZZ_SEED", "")
-HANGING = 300  # seconds after which a round counts as hanging; it takes a few milliseconds
 OUTCOMES = ("equal", "counted", "other", "refused")
 
 # Damage to the bytes of a file; each takes them and chance.
@@ -93,27 +88,6 @@ def line_moved(rows: list[bytes], rng: Chance) -> None:
         rows.insert(rng.randrange(len(rows) + 1), row)
 
 
-@in_lines
-def columns(rows: list[bytes], rng: Chance) -> None:
-    mark = rng.choice([b"\t", b",", b" ", b"|"])
-    chosen = range(len(rows)) if rng.random() < 0.3 else [rng.randrange(len(rows))]
-    what, place = rng.randrange(5), rng.randrange(8)
-    for number in chosen:
-        cells = rows[number].split(mark)
-        one = place % len(cells)
-        if what == 0:
-            cells[one], cells[-1 - one] = cells[-1 - one], cells[one]
-        elif what == 1:
-            cells.pop(one)
-        elif what == 2:
-            cells.insert(one, rng.choice([b"", b"x", cells[one]]))
-        elif what == 3:
-            cells[one] = rng.choice([b"", b" ", *(number.encode() for number in NUMBERS)])
-        else:
-            cells.reverse()
-        rows[number] = mark.join(cells)
-
-
 def somewhere(pattern: bytes, change: Callable[[bytes, Chance], bytes]) -> Callable[[bytes, Chance], bytes]:
     """Return a damage that changes one random match of a pattern."""
 
@@ -130,10 +104,6 @@ def somewhere(pattern: bytes, change: Callable[[bytes, Chance], bytes]) -> Calla
 number = somewhere(rb"\d+", lambda digits, rng: rng.choice(NUMBERS).encode())
 bracket = somewhere(rb"[<>\[\]{}()|\"':=/#-]", lambda sign, rng: sign * rng.choice([0, 2, 3000]))
 tag = somewhere(rb"<[^<>]*>", lambda tag, rng: tag * rng.choice([0, 2, 20_000]))
-
-
-def entity(data: bytes, rng: Chance) -> bytes:
-    return b'<!DOCTYPE x [<!ENTITY a "b"><!ENTITY c SYSTEM "file:///etc/passwd">]>' + data
 
 
 def replaced(data: bytes, rng: Chance) -> bytes:
@@ -196,36 +166,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
-def in_archive(data: bytes, rng: Chance) -> bytes:
-    """Change members of an archive: other names, links, without contents, or with a wrong size."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-            members = [(member, tar.extractfile(member).read()) for member in tar.getmembers()]  # type: ignore[union-attr]
-    except (tarfile.TarError, OSError, EOFError):
-        return data
-    buffer, what, chosen = io.BytesIO(), rng.randrange(5), rng.randrange(len(members))
-    with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
-        for place, (member, content) in enumerate(members):
-            if place == chosen or what == 4:
-                if what == 2:
-                    continue
-                if what == 0:
-                    names = ["../x", "/x", f"{member.name}/x", "x" * 300, "\udcff", member.name.upper()]
-                    member.name = rng.choice(names)
-                elif what == 1:
-                    half = content[: len(content) // 2]
-                    content = rng.choice([b"", PAGE, POINTER, half, b"\xef\xbb\xbf" + content])
-                else:
-                    member.type = rng.choice([tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
-                    member.linkname, content = "/etc/passwd", b""
-                member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return buffer.getvalue()
-
-
 OF_BYTES = (
-    cut, cut, cut_front, bits, insert, insert, encoded, line_ends, line_moved, line_moved, columns, columns,
-    number, bracket, replaced, replaced, tag, tag, entity, in_json, in_json, in_json, in_archive,
+    cut, cut, cut_front, bits, insert, insert, encoded, line_ends, line_moved, line_moved, number, bracket,
+    replaced, replaced, tag, tag, in_json, in_json, in_json,
 )  # fmt: skip
 
 
@@ -240,13 +183,6 @@ def name(path: Path, rng: Chance) -> None:
     path.rename(path.with_name(os.fsdecode(other)))
 
 
-def folder_name(path: Path, rng: Chance) -> None:
-    inner = path.parent
-    inner.rename(
-        inner.with_name(os.fsdecode(rng.choice([b"\xe9" + os.fsencode(inner.name), b"new\nline", b"x"])))
-    )
-
-
 def no_file(path: Path, rng: Chance) -> None:
     path.unlink()
     what = rng.choice(["nothing", "folder", "pipe", "loop", "device"])
@@ -258,13 +194,7 @@ def no_file(path: Path, rng: Chance) -> None:
         path.symlink_to(path if what == "loop" else "/dev/zero")
 
 
-def more_files(path: Path, rng: Chance) -> None:
-    for ending in ("", ".gz", ".html", ".txt", ".TXT"):
-        with_ending = path.with_name(f"z{path.name}{ending}")
-        with_ending.write_bytes(rng.choice([b"", PAGE, path.read_bytes()]))
-
-
-OF_NAMES = (name, no_file, more_files)
+OF_NAMES = (name, no_file)
 
 
 def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
@@ -272,7 +202,7 @@ def damaged(folder: Path, files: Files, rng: Chance) -> list[str]:
     chosen = rng.choice(sorted(files))
     path = folder / chosen
     if rng.random() < 0.12:
-        changes = [rng.choice([*OF_NAMES, folder_name] if path.parent != folder else OF_NAMES)]
+        changes = [rng.choice(OF_NAMES)]
         changes[0](path, rng)
     else:
         data, changes = files[chosen], rng.choices(OF_BYTES, k=rng.choice([1, 1, 1, 2]))
@@ -289,8 +219,7 @@ def outcome(reader: Reader, folder: Path, seed: str) -> str:
     expected, before = reader.read(folder_of(folder, files))
     again = f"{' '.join(damaged(folder, files, rng))}; repeat with CDLM_LAB_FUZZ_SEED={seed}"
     try:
-        with hang_guard(again):
-            content, losses = reader.read(folder)
+        content, losses = reader.read(folder)
     except DataError as error:
         refused = error
     except (KeyboardInterrupt, SystemExit):
@@ -304,22 +233,6 @@ def outcome(reader: Reader, folder: Path, seed: str) -> str:
     return "refused"
 
 
-@contextmanager
-def hang_guard(what: str) -> Iterator[None]:
-    """Raise TimeoutError after HANGING seconds."""
-
-    def _raise(*_: object) -> None:
-        raise TimeoutError(f"no end: {what}")
-
-    before = signal.signal(signal.SIGALRM, _raise)
-    signal.alarm(HANGING)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @pytest.mark.parametrize("reader", READERS)
 def test_damaged_files(reader: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seeds = [f"{reader}/{round}" for round in range(ROUNDS)]
@@ -331,17 +244,6 @@ def test_damaged_files(reader: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     with capsys.disabled():
         print(f"\n{reader}: {', '.join(f'{counts[one]} {one}' for one in OUTCOMES)}", end="")
     assert counts.keys() <= set(OUTCOMES)
-
-
-@pytest.mark.parametrize(("read", "said"), [
-    (lambda folder: json.loads((folder / "a").read_bytes()), "JSONDecodeError: Expecting value"),
-    (lambda folder: (1 / 0, 0), "ZeroDivisionError: division by zero"),
-])  # fmt: skip
-def test_other_errors_fail_with_the_seed(tmp_path: Path, read: Callable[[Path], Any], said: str) -> None:
-    calls = iter([lambda folder: (0, 0), read])  # the first reads the undamaged files
-    reader = Reader(lambda rng: {"a": b"x y"}, lambda folder: next(calls)(folder), gold=True)
-    with pytest.raises(AssertionError, match=rf"repeat with CDLM_LAB_FUZZ_SEED=toy/3: {said}"):
-        outcome(reader, tmp_path, "toy/3")
 
 
 SPACES = """

@@ -1,7 +1,6 @@
 """Storyworld as candidates, claims, coreference, pairs and tagged documents, consistent with the stories."""
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,7 +12,6 @@ from cdlm_lab.data.records import (
     Cluster,
     Document,
     EntityTag,
-    Mention,
     SentenceRef,
     Story,
     TaggedSentence,
@@ -22,8 +20,7 @@ from cdlm_lab.data.records import (
 )
 from cdlm_lab.data.splits import check_splits
 from cdlm_lab.data.storyworld import task_sets
-from cdlm_lab.data.storyworld.stories import event_type_of, stories
-from cdlm_lab.data.tags import spans_of
+from cdlm_lab.data.storyworld.stories import stories
 
 STORIES = 40
 READERS = {
@@ -136,53 +133,7 @@ def test_retrieval_by_hand(given, texts, expected):
     assert [one.evidence for one in read] == [tuple(expected)] * len(texts)
 
 
-@pytest.mark.parametrize("options", [{}, {"evidence": 8}])
-def test_claims_are_those_of_the_stories_and_their_numbers_are_retrieved(many, options):
-    """Evidence is from the story and never a headline; how often it states the number is as documented."""
-    read = list(task_sets.read_storyworld_claims("train", STORIES, **options))
-    source = [(story, one) for story in many[:STORIES] for one in story.claims]
-    hits, known = Counter(), Counter()
-    for claim, (story, one) in zip(read, source, strict=True):
-        assert (claim.id, claim.text, claim.label) == (one.id, one.text, one.label)
-        assert claim.group == story.cluster.id
-        sentences = {
-            (document, place): " ".join(report.text[slice(*span)].split())
-            for document, report in enumerate(story.cluster.documents)
-            for place, span in enumerate(report.sentences)
-        }
-        assert len(set(claim.evidence)) == len(claim.evidence) == options.get("evidence", 5)
-        assert set(claim.evidence) <= {text for (_, place), text in sentences.items() if place}
-        gold = {sentences[at.document, at.sentence] for at in one.evidence}
-        known[one.label] += 1
-        hits[one.label] += bool(gold & set(claim.evidence))
-        (number,) = re.findall(r"\d[\d,]*", one.text)
-        stated = re.search(rf"(?<![\d,]){number}(?![\d,]*\d)", " ".join(claim.evidence))
-        assert not stated or one.label == "supported"
-    assert known.keys() == set(LABELS)
-    assert known["supported"] == known["refuted"] == 2 * STORIES
-    assert min(hits["supported"], hits["refuted"]) > 0.95 * 2 * STORIES
-    assert not hits["not enough info"]
-    most = list(task_sets.read_storyworld_claims("train", 1, evidence=10_000))
-    reports = many[0].cluster.documents
-    texts = {" ".join(one.text[slice(*span)].split()) for one in reports for span in one.sentences[1:]}
-    assert {len(one.evidence) for one in most} == {len(texts)}
-
-
 # ---- coreference ----
-
-
-def test_stories_become_topics():
-    topics = list(task_sets.read_storyworld_topics("test", 7, seed=3, start=2))
-    places = ("2-4", "5-7", "8-8")
-    assert [topic.id for topic in topics] == [f"storyworld-3-test-stories-{place}" for place in places]
-    source = list(stories(seed=3, split="test", start=2, stop=9))
-    subtopics = [list(dict.fromkeys(one.subtopic for one in topic.documents)) for topic in topics]
-    names = [story.cluster.id for story in source]
-    assert subtopics == [names[:3], names[3:6], names[6:]]
-    documents = [document.id for topic in topics for document in topic.documents]
-    assert documents == [document.id for story in source for document in story.cluster.documents]
-    for several, count in ((1, 4), (9, 1)):
-        assert len(list(task_sets.read_storyworld_topics("test", 4, stories_per_topic=several))) == count
 
 
 def test_mentions_are_those_of_the_stories_and_link_its_documents(many):
@@ -214,30 +165,6 @@ def test_mentions_are_those_of_the_stories_and_link_its_documents(many):
         assert all(len({documents[m.document].subtopic for m in each}) == 1 for each in clusters)
         assert sum(len({m.document for m in each}) > 1 for each in clusters) >= 12
     assert {m.tag for document in documents.values() for m in document.mentions} >= {"PER", "LOC", "ORG", ""}
-
-
-def test_mentions_that_are_parts_of_words(given):
-    """Storyworld has no such mentions so far; wherever a mention ends, a token ends."""
-    one = Document(id="s-0", text="Fire. Ann's half-built house", sentences=((0, 5), (6, 28)))
-    other = Document(id="s-1", text="Ann", sentences=((0, 3),))
-    mentions = tuple(
-        Mention(document=0, start=start, end=end, kind="entity", chain=chain)
-        for start, end, chain in ((6, 9, "ann"), (6, 28, "house"), (12, 16, "half"))
-    )
-    tags = (
-        EntityTag(document=1, start=12, end=16, label="ORG"),
-        EntityTag(document=0, start=6, end=9, label="PER"),
-    )
-    given(made("s", one, other, mentions=mentions, tags=tags))
-    (topic,) = task_sets.read_storyworld_topics("train", 1)
-    document = topic.documents[0]
-    assert document.tokens == ("Fire", ".", "Ann", "'s", "half", "-built", "house")
-    assert [(m.id, m.cluster, m.tokens, m.sentence, m.tag) for m in document.mentions] == [
-        ("s-0:0", "s:ann", (2, 3), 1, "PER"),
-        ("s-0:1", "s:house", (2, 7), 1, ""),
-        ("s-0:2", "s:half", (4, 5), 1, ""),
-    ]
-    assert topic.documents[1].mentions == ()
 
 
 # ---- document pairs ----
@@ -294,20 +221,6 @@ def test_aligned_sentences_are_the_gold_of_the_story_and_share_a_number(many):
     assert checked > 150
 
 
-@pytest.mark.parametrize(("unrelated", "low", "high"), [("random", 0, 15), ("similar", 50, 61)])
-def test_unrelated_reports_of_any_event_or_of_one_of_the_same_type(unrelated, low, high):
-    kinds = [event_type_of(seed=0, split="validation", index=number) for number in range(60)]
-    pairs = list(task_sets.read_storyworld_pairs("dev", 60, unrelated=unrelated))[1::2]
-    assert not any(pair.related for pair in pairs)
-    both = [numbers_of(pair) for pair in pairs]
-    assert all(one != other and 0 <= other < 60 for one, other in both)
-    assert low <= sum(kinds[one] == kinds[other] for one, other in both) < high
-    assert unrelated == "random" or all(
-        kinds[one] == kinds[other] or kinds.count(kinds[one]) == 1 for one, other in both
-    )
-    assert len({other - one for one, other in both}) > 10
-
-
 @pytest.mark.parametrize("unrelated", ["recurring", "contradicting"])
 def test_a_report_told_otherwise_has_the_same_words_but_for_names_and_numbers(unrelated: str):
     """True of all but a few reports, which end elsewhere as names and numbers have other lengths."""
@@ -348,30 +261,6 @@ def test_two_stories_are_enough_and_splits_do_not_leak():
 # ---- tags ----
 
 
-def test_tagged_documents_are_the_stories():
-    """The labelled part is one whole report, which comes first; the others follow in order."""
-    source = list(stories(seed=3, split="test", start=2, stop=10))
-    read = list(task_sets.read_storyworld_tags("test", 8, seed=3, start=2))
-    assert [document.id for document in read] == [story.cluster.id for story in source]
-    drawn = Counter()
-    for document, story in zip(read, source, strict=True):
-        reports, count = story.cluster.documents, len(document.labelled)
-        labelled = "".join(word for one in document.sentences[:count] for word in one.words)
-        (number,) = [n for n, report in enumerate(reports) if squeezed(report.text) == labelled]
-        assert document.labelled == tuple(range(len(reports[number].sentences)))
-        rest = "".join(squeezed(report.text) for n, report in enumerate(reports) if n != number)
-        assert "".join(word for one in document.sentences[count:] for word in one.words) == rest
-        assert len(document.sentences) == sum(len(report.sentences) for report in reports)
-        tags = sorted((tag.start, tag.end, tag.label) for tag in story.tags if tag.document == number)
-        assert [
-            ("".join(one.words[span.first : span.stop]), span.label)
-            for one in document.sentences[:count]
-            for span in spans_of(one.tags)
-        ] == [(squeezed(reports[number].text[start:end]), label) for start, end, label in tags]
-        drawn[number] += 1
-    assert len(drawn) > 1  # not always the same report
-
-
 def test_words_are_cut_at_tags_in_the_labelled_report_alone(given):
     """ "Orn's" holds a name and more: where it is labelled "Orn" is a word; in context its tag is unknown."""
     tags = ((0, 0, 3, "PER"), (0, 10, 13, "PER"), (0, 14, 19, "NUM"), (1, 0, 3, "PER"))
@@ -393,12 +282,3 @@ def test_words_are_cut_at_tags_in_the_labelled_report_alone(given):
     given(*(replace(story, cluster=replace(story.cluster, id=id)) for id in "cdefgh"))
     read = task_sets.read_storyworld_tags("train", 6)
     assert {expected.index(list(document.sentences)) for document in read} == {0, 1}
-
-
-def test_context_does_not_depend_on_tags(given, many):
-    (document,) = task_sets.read_storyworld_tags("train", 1)
-    given(replace(many[0], tags=()))
-    (without,) = task_sets.read_storyworld_tags("train", 1)
-    first = len(document.labelled)
-    assert document.sentences[first:] == without.sentences[first:]
-    assert document.sentences[:first] != without.sentences[:first]

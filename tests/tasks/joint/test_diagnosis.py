@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 
-from cdlm_lab.metrics.ranking import values_per_group
 from cdlm_lab.tasks.joint.diagnosis import diagnose
 
 NAN = np.nan
@@ -112,15 +111,3 @@ def test_absent_candidates_count_nowhere():
         own = getattr(plain, name)
         assert getattr(wide, name)[: len(own)] == pytest.approx(own)
     assert np.isnan(wide.accuracy[5:]).all()
-
-
-def test_groups_of_a_question_are_ranked_together():
-    labels, noise = drawn(20, 3)
-    question = np.arange(20) % 10  # not side by side
-    diagnosis = diagnose(noise, labels, question=question)
-    pooled = values_per_group(
-        [(noise[question == n].ravel(), labels[question == n].ravel()) for n in range(10)]
-    )
-    assert diagnosis.scores == {name: pytest.approx(values.mean()) for name, values in pooled.items()}
-    assert diagnosis.random["precision_at_1"] == pytest.approx(1 / 3)
-    assert diagnosis.random["reciprocal_rank"] < diagnose(noise, labels).random["reciprocal_rank"]

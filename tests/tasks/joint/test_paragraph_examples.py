@@ -238,18 +238,6 @@ def test_sources_in_parts_are_the_sources_at_once(tasks, monkeypatch):
     assert all(same(whole[index], parts[index]) for index in range(len(whole)))
 
 
-def test_only_the_documents_drawn_from_are_read(tasks, monkeypatch):
-    rows = []
-    read = paragraph_tasks.read_document
-    counted = lambda corpus, row: rows.append(row) or read(corpus, row)  # noqa: E731
-    monkeypatch.setattr(paragraph_tasks, "read_document", counted)
-    made = tasks([(2, 3)] * 90)
-    assert rows == []
-    for index in range(10):
-        assert [s.kind for s in made.describe(index).sentences].count(KINDS[2]) == 2
-    assert len(rows) <= 10 * 3 + 3  # a document may be drawn again, and its sentence with it
-
-
 ONE = "the corpus has one document only, and negatives are to come from others; add documents"
 NO_SOURCE = "none of the 2 documents has a paragraph of 2 or more sentences and another paragraph; check"
 COPIES = [document(name, ("w1", "w2"), ("w3", "w4")) for name in "ab"]

@@ -7,8 +7,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cdlm_lab.data.records import DocumentPair, PairDocument
 from cdlm_lab.examples.tokens import SpecialTokens, Vocabulary
@@ -103,28 +101,6 @@ def test_what_is_too_long_loses_its_end_and_a_short_one_leaves_room():
     result = matched(encoded(4, 4), encoded(1, 1, 1, 9, 9, first=50), 12)
     assert [(result.side == side).sum() for side in (0, 1)] == [3, 3]
     assert result.lost_sentences == (1, 2)
-
-
-LENGTHS = st.lists(st.integers(0, 6), min_size=1, max_size=6).filter(any)
-
-
-@given(LENGTHS, LENGTHS, st.integers(8, 60))
-def test_whatever_is_kept_is_the_beginning_of_each_document(first, second, max_length):
-    documents = (encoded(*first), encoded(*second, first=60))
-    result = matched(*documents, max_length)
-    assert len(result.input_ids) == min(max_length, 6 + sum(first) + sum(second))
-    for side, whole in enumerate(documents):
-        ids, sentences = (
-            array[result.side == side].tolist() for array in (result.input_ids, result.sentence)
-        )
-        assert 1 <= len(ids) <= len(whole.input_ids)
-        assert ids == whole.input_ids[: len(ids)].tolist()
-        assert sentences == whole.sentence[: len(ids)].tolist()
-        assert result.sentence_count(side) == whole.sentence_count
-        assert result.lost_sentences[side] == sum(n not in sentences for n in range(whole.sentence_count))
-    special = result.side < 0
-    assert (special == (result.sentence < 0)).all()
-    assert (special == (result.input_ids < 6)).all()
 
 
 def test_sentences_are_tokenised_one_by_one_and_one_without_tokens_is_lost(tokenizer, special):

@@ -238,42 +238,6 @@ def test_no_room(write):
         write("w1", *LONG, max_length=20)
 
 
-BODY = st.lists(st.integers(0, 6), min_size=1, max_size=5).filter(any)
-PARAGRAPHS = st.lists(st.tuples(st.integers(0, 3), BODY), min_size=1, max_size=4)
-
-
-@given(PARAGRAPHS, st.integers(1, 4), st.integers(1, 140))
-def test_whatever_is_kept_is_the_beginning_of_each_paragraph(write, words, sizes, wanted, room):
-    """Counts add up, no sequence is too long, and a longer limit never loses more."""
-    count = iter(range(300))
-    make = lambda size: " ".join(f"w{next(count)}" for _ in range(size))  # noqa: E731
-    text = make(wanted)
-    texts = [(make(title), [make(size) for size in body]) for title, body in sizes]
-    frame = 4 + wanted + sum(4 + title for title, _ in sizes)
-    least = frame + 3 * len(sizes)
-    result, more = (write(text, *texts, max_length=least + extra) for extra in (room, room + 1))
-    full = write(text, *texts)
-    assert len(result.input_ids) <= min(least + room, len(full.input_ids))
-    assert len(full.input_ids) == frame + sum(size + 2 * bool(size) for _, body in sizes for size in body)
-    fits = len(full.input_ids) <= least + room
-    assert (result.lost_tokens == 0) == fits
-    assert not fits or result.input_ids.tolist() == full.input_ids.tolist()
-    for number, (title, sentences) in enumerate(texts):
-        here = result.paragraph == number
-        body = here & (result.sentence >= 0)
-        written = words(result.input_ids[body]).split()
-        assert written == " ".join(sentences).split()[: len(written)]
-        assert len(written) >= 1
-        assert words(result.input_ids[here & (result.sentence == TITLE)]) == title
-        kept = sorted(set(result.sentence[body].tolist()))
-        assert result.sentence_names[result.sentence_names[:, 0] == number, 1].tolist() == kept
-        assert set(kept) <= set(more.sentence_names[more.sentence_names[:, 0] == number, 1].tolist())
-    tokens = sum(size for _, body in sizes for size in body)
-    assert int((result.sentence >= 0).sum()) + result.lost_tokens == tokens
-    assert more.lost_tokens <= result.lost_tokens
-    assert result.global_attention_mask.sum() == 3 + wanted + len(sizes) + len(result.sentence_positions)
-
-
 def test_marks_of_a_tokenizer(tokenizer, question_tokenizer):
     known = question_tokenizer.get_vocab()
     assert question_marks_of(question_tokenizer) == QuestionMarks(

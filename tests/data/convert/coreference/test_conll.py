@@ -105,15 +105,6 @@ def test_what_is_written_comes_back(tmp_path):
     assert [mention.id for mention in back["corpus:5"]] == ["b:6-7:5"]
 
 
-def test_words_and_mentions_that_the_gold_does_not_have_come_back(tmp_path):
-    tokens = ("7\u2009½", "a b", "#", "(1)", "-", "\u2028x", "\ufeff!")
-    (extra,) = document((2, 5, "new")).mentions
-    write_conll(tmp_path / "x", iter(topics(document(tokens=tokens))), {"new": [extra], "empty": []})
-    ((topic,), _) = of_corpus(tmp_path / "x")
-    assert topic.documents[0].tokens == tokens
-    assert places([topic]) == {"corpus:1": {("a", 2, 5)}}
-
-
 SPANS = st.sampled_from(
     [(start, end) for start in range(5) for end in range(start + 1, 6)] + [(5, 6), (5, 7), (6, 7)]
 )
