@@ -20,7 +20,7 @@ from cdlm_lab.tasks.joint.claims_view import shown_claims, verdict_browser
 from cdlm_lab.tasks.multihop import experiment as multihop_qa
 from cdlm_lab.tasks.multihop.view import answered_questions, question_browser
 from cdlm_lab.tasks.tagging import experiment as document_tagging
-from cdlm_lab.tasks.tagging.view import TaggedBrowser, tagged_sentences
+from cdlm_lab.tasks.tagging.view import tagged_browser, tagged_sentences
 from cdlm_lab.views.html import div, escaped
 
 
@@ -30,7 +30,7 @@ def _questions(run: SystemRun, training: Any, split: str) -> Widget:
 
 
 def _tags(run: SystemRun, training: Any, split: str) -> Widget:
-    return TaggedBrowser(tagged_sentences(_kept(run, training, split)))
+    return tagged_browser(tagged_sentences(_kept(run, training, split)))
 
 
 def _claims(run: SystemRun, training: Any, split: str) -> Widget:

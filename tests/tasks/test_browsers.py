@@ -10,7 +10,7 @@ from cdlm_lab.tasks.joint import claims_view
 from cdlm_lab.tasks.joint.answers_view import RankingBrowser, ReadRanking
 from cdlm_lab.tasks.joint.claims_view import ReadClaim
 from cdlm_lab.tasks.multihop.view import question_browser
-from cdlm_lab.tasks.tagging.view import TaggedBrowser
+from cdlm_lab.tasks.tagging.view import tagged_browser
 
 HIGH, LOW = 2.0, -2.0
 QUESTIONS = [
@@ -58,7 +58,7 @@ MADE = {
     "question": (question_browser, QUESTIONS, [f"Question {n}?" for n in range(6)], "question"),
     "ranking": (ranking_browser, RANKINGS, [f"Question {n}?" for n in range(6)], "question"),
     "claim": (verdict_browser, CLAIMS, [f"Claim {n}." for n in range(5)], "claim"),
-    "tagged": (TaggedBrowser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)], "sentence"),
+    "tagged": (tagged_browser, SENTENCES, [f"sentence {n}" for n in (1, 5, 8, 3, 4)], "sentence"),
 }
 
 
@@ -132,7 +132,7 @@ def test_it_begins_with_all_items_and_the_first(kind, lists, lines):
     assert ("zero," if kind == "tagged" else texts[0]) in entries(browser.picker)[0]
     assert texts[0] in reads.words_of(browser.view.value)
     assert browser.position.value == f"1 of {len(items)}"
-    assert len(browser.children) == 4 + (kind in ("ranking", "tagged"))
+    assert len(browser.children) == 4 + (kind == "ranking")
     assert browser.children[-1] is browser.view
     assert [browser.previous.tooltip, browser.next.tooltip] == [f"the {noun} before", f"the next {noun}"]
     with pytest.raises(ValueError, match=f"there is no {noun} to show: reads is empty"):
@@ -280,47 +280,8 @@ def test_the_system_beside():
     assert "<b>broken</b>" in browser.view.value
 
 
-def heading(browser):
-    """Return the word whose occurrences are shown; None = none."""
-    open_at_once = browser.view.value.partition('<div class="cdlm-o ')[0]
-    _, has_one, rest = open_at_once.partition('<bdi style="font-weight:600;overflow-wrap:anywhere">')
-    return rest.partition("<")[0] if has_one else None
-
-
-def test_the_words_are_those_of_the_sentence_and_stay_while_it_does():
-    browser = TaggedBrowser(SENTENCES)
-    browser.picker.value = 2
-    assert browser.words.description == "word"
-    lines = ["1. two \u00b7 O \u00b7 2 elsewhere", "2. more \u00b7 B-GPE \u00b7 3 elsewhere"]
-    assert entries(browser.words) == lines
-    assert (browser.words.value, heading(browser)) == (1, "more")
-    browser.words.value = 0
-    drawn = []
-    browser.view.observe(lambda change: drawn.append(change.new), names="value")
-    choose(browser, show="wrong")
-    assert (browser.words.value, heading(browser), drawn) == (0, "two", [])
-    browser.next.click()
-    assert (browser.words.value, heading(browser), len(drawn)) == (0, "three", 1)
-    choose(browser, document="3. all")
-    assert (browser.words.options, browser.words.disabled) == ((), True)
-
-
-def test_a_sentence_without_entities_lets_choose_a_word():
-    browser = TaggedBrowser(SENTENCES)
-    assert (browser.words.value, heading(browser)) == (None, None)
-    assert browser.words.index == 0, "a list without an index is shown empty"
-    assert entries(browser.words)[:2] == ["choose a word", "1. zero \u00b7 O \u00b7 2 elsewhere"]
-    for number, text in ((1, ","), (None, None)):
-        browser.words.value = number
-        assert heading(browser) == text
-    browser.picker.value = 4
-    assert (browser.words.disabled, heading(browser)) == (True, None), "the model attends to nothing"
-    browser.previous.click()
-    assert not browser.words.disabled
-
-
 def test_labels_have_one_colour_and_names_are_cut_and_stay_apart():
-    browser, colours = TaggedBrowser(SENTENCES), []
+    browser, colours = tagged_browser(SENTENCES), []
     for number, label in ((1, "PER"), (3, "GPE")):
         browser.picker.value = number
         mark = browser.view.value.partition('<mark style="background:')[2]
@@ -328,10 +289,9 @@ def test_labels_have_one_colour_and_names_are_cut_and_stay_apart():
         colours.append(mark[:7])
     assert colours[0] != colours[1], "each is the first label of its sentence"
     long = sentence(0, word("so\u202e\n" * 60, "O", "B-<b>"), document="d\u202e " * 60)
-    browser = TaggedBrowser([long, replace(long, document=long.document + "!")])
-    (label, _), documents = browser.words.options[0], entries(browser.filters["document"])
-    assert label.endswith("\u2026 \u00b7 B-<b> \u00b7 2 elsewhere")
+    browser = tagged_browser([long, replace(long, document=long.document + "!")])
+    documents = entries(browser.filters["document"])
     assert documents[1].startswith("1. d\u2039U+202E\u203a")
     assert all(len(text) <= 3 + 40 + 4 for text in documents)
     assert len(set(documents)) == 3, "long names that begin alike stay apart"
-    assert not {"\u202e", "\n"} & set("".join([label, *documents]))
+    assert not {"\u202e", "\n"} & set("".join(documents))

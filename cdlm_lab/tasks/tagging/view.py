@@ -32,10 +32,10 @@ from cdlm_lab.tasks.tagging.experiment import (
 from cdlm_lab.tasks.tagging.systems import TAG_SYSTEMS, TagPredictions
 from cdlm_lab.views import charts, html, score_tables
 from cdlm_lab.views.before_training import cost_facts, facts_table
-from cdlm_lab.views.browse import Leafing, choices, fill_list, has_value
+from cdlm_lab.views.browse import Leafing, has_value
 from cdlm_lab.views.charts import lay_out, plain_text, small
 from cdlm_lab.views.figures import folder_of, keep_figure
-from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line, visible
+from cdlm_lab.views.html import HUES, SIGNS, UNKNOWN, escaped, one_line
 from cdlm_lab.views.score_tables import Layout, each
 from cdlm_lab.views.tables import ScoreTable, published, seeds, text_table
 from cdlm_lab.views.templates import view
@@ -162,20 +162,17 @@ def labels_of_reads(reads: Iterable[ReadSentence]) -> tuple[str, ...]:
     return tuple(sorted({span.label for read in reads for span in (*read.predicted, *(read.gold or ()))}))
 
 
-def tagged_sentence_html(
-    read: ReadSentence, *, labels: Sequence[str], chosen: int | None = None, every: bool = False
-) -> str:
-    """Return the sentence with its spans, and the occurrences of one word, nearest first. `chosen`: index of
-    that word; None = `first_choice` of the sentence. A click on another notable word (`every`: on any word)
-    with other occurrences shows these. `labels`: all labels of the documents in the order of their colours,
-    so that a label has the same colour in all sentences."""
-    return _whole(read, read.first_choice if chosen is None else chosen, _colours(labels), every=every)
+def tagged_sentence_html(read: ReadSentence, *, labels: Sequence[str], every: bool = False) -> str:
+    """Return the sentence with its spans, and the occurrences of its `first_choice`, nearest first. A click
+    on another notable word (`every`: on any word) with other occurrences shows these. `labels`: all labels of
+    the documents in the order of their colours, so that a label has the same colour in all sentences."""
+    return _whole(read, _colours(labels), every=every)
 
 
 def tagged_sentences_html(reads: Sequence[ReadSentence], *, labels: Sequence[str]) -> str:
     """Return several sentences of a text below one legend, each as `tagged_sentence_html` with `every`."""
-    choices = [(read, *_clickable(read, read.first_choice, every=True)) for read in reads]
-    parts = (_whole(read, read.first_choice, _colours(labels), every=True, alone=False) for read in reads)
+    choices = [(read, *_clickable(read, every=True)) for read in reads]
+    parts = (_whole(read, _colours(labels), every=True, alone=False) for read in reads)
     return _legend(choices) + "".join(parts)
 
 
@@ -187,7 +184,7 @@ def tagged_page(reads: Sequence[ReadSentence], *, title: str, labels: Sequence[s
     facts = html.right_of_known((read.right for read in reads), "{} of {} right")
     return html.page_of(
         reads,
-        lambda read: _whole(read, read.first_choice, colours),
+        lambda read: _whole(read, colours),
         noun="sentence",
         facts=facts,
         title=title,
@@ -198,24 +195,19 @@ def _colours(labels: Sequence[str]) -> dict[str, str]:
     return {label: HUES[place % len(HUES)] for place, label in enumerate(labels)}
 
 
-def _clickable(read: ReadSentence, chosen: int | None, *, every: bool) -> tuple[int | None, list[int]]:
+def _clickable(read: ReadSentence, *, every: bool) -> tuple[int | None, list[int]]:
     """Return the word whose occurrences are shown, None if there are none to show, and those to click."""
-    numbers = range(len(read.words)) if every else read.notable
+    chosen, numbers = read.first_choice, range(len(read.words)) if every else read.notable
     others = [number for number in numbers if number != chosen and read.elsewhere(number)]
     return chosen if any(word.occurrences for word in read.words) else None, others
 
 
 def _whole(
-    read: ReadSentence,
-    chosen: int | None,
-    colours: Mapping[str, str],
-    *,
-    every: bool = False,
-    alone: bool = True,
+    read: ReadSentence, colours: Mapping[str, str], *, every: bool = False, alone: bool = True
 ) -> str:
     """Return head, sentence, legend (if `alone`), and the occurrences of the chosen word and of the words
     that can be clicked. Without occurrences to show, no word is marked as chosen."""
-    chosen, others = _clickable(read, chosen, every=every)
+    chosen, others = _clickable(read, every=every)
     opened = "div.cdlm-tagged:has(.cdlm-w{0}:checked) .cdlm-o{0}{{display:block}}"
     predicted = _by_word(read.predicted)
 
@@ -471,7 +463,7 @@ def tags_in_place(run: TaggingRun, predictions: Predictions) -> Widget:
     of_dev = predictions[run.shown.key]["dev"]
     reads, labels = tagged_sentences(of_dev), of_dev.labels
     _write_page(run, "tagged", reads, title="Tagged sentences", labels=labels)
-    browser = TaggedBrowser(reads, labels=labels)
+    browser = tagged_browser(reads, labels=labels)
     # The first sentence is a headline, mostly without a name.
     browser.picker.value = next((n for n, read in enumerate(reads) if read.first_choice is not None), 0)
     return browser
@@ -485,56 +477,26 @@ def _write_page(
     write_page(run.folder / f"{name}.html", page)
 
 
-LONGEST_PART = 40  # characters of a word, or of a document's name, in their lists
+LONGEST_PART = 40  # characters of a document's name in the list of documents
 
 
-class TaggedBrowser(Leafing):
-    """Browser of tagged sentences, filtered by correctness and document. The list `words` has the words of
-    the current sentence; its value is a word's index, None = none. Below is the sentence with the occurrences
-    of that word. The list is disabled if the model attended to no occurrences. A sentence is right if exactly
-    its gold spans were predicted; "with entities" passes those with a gold or predicted span. `labels`: those
-    with a colour, in order; () = those of the sentences."""
-
-    def __init__(self, reads: Sequence[ReadSentence], *, labels: Sequence[str] = ()) -> None:
-        self._read: ReadSentence | None = None
-        labels = labels or labels_of_reads(reads)
-        self.words = choices("word", (), "min(520px, 100%)", "56px")
-        documents = enumerate(dict.fromkeys(read.document for read in reads), start=1)
-        tagged = {"wrong": has_value("right", False), "right": has_value("right", True)}
-        super().__init__(
-            reads,
-            noun="sentence",
-            filters={
-                "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
-                # Numbered, so that names differ from each other and from "all".
-                "document": {
-                    f"{n}. {one_line(d, LONGEST_PART)}": has_value("document", d) for n, d in documents
-                },
-            },
-            text=lambda read: html.joined(word.word for word in read.words),
-            right=lambda read: read.right,
-            html=lambda read: tagged_sentence_html(read, chosen=self.words.value, labels=labels, every=True),
-            wide={"document": ("min(420px, 100%)", "68px")},
-        )
-        self.children = [*self.children[:-1], self.words, self.view]
-        self.words.observe(lambda change: self._choose_word(), names="value")
-
-    def show_item(self, item: ReadSentence | None) -> None:
-        """Show another sentence and list its words; None = no sentence passes the filters."""
-        self._read = None  # nothing is drawn while the list of words is refilled
-        entries, first, words = [], None if item is None else item.first_choice, item.words if item else ()
-        if item is not None and first is None:
-            entries.append(("choose a word", None))
-        for n, word in enumerate(words):
-            name = f"{n + 1}. {one_line(word.word, LONGEST_PART)}"
-            entries.append(
-                (f"{name} \u00b7 {visible(word.predicted)} \u00b7 {item.elsewhere(n):,} elsewhere", n)
-            )
-        fill_list(self.words, entries, first)
-        self.words.disabled = not any(word.occurrences for word in words)
-        self._read = item
-        super().show_item(item)
-
-    def _choose_word(self) -> None:
-        if self._read is not None:
-            super().show_item(self._read)
+def tagged_browser(reads: Sequence[ReadSentence], *, labels: Sequence[str] = ()) -> Leafing:
+    """A browser of tagged sentences, filtered by correctness and document; a click on a word shows its other
+    occurrences. A sentence is right if exactly its gold spans were predicted; "with entities" passes those
+    with a gold or predicted span. `labels`: those with a colour, in order; () = those of the sentences."""
+    labels = labels or labels_of_reads(reads)
+    documents = enumerate(dict.fromkeys(read.document for read in reads), start=1)
+    tagged = {"wrong": has_value("right", False), "right": has_value("right", True)}
+    return Leafing(
+        reads,
+        noun="sentence",
+        filters={
+            "show": tagged | {"with entities": lambda read: bool(read.predicted or read.gold)},
+            # Numbered, so that names differ from each other and from "all".
+            "document": {f"{n}. {one_line(d, LONGEST_PART)}": has_value("document", d) for n, d in documents},
+        },
+        text=lambda read: html.joined(word.word for word in read.words),
+        right=lambda read: read.right,
+        html=lambda read: tagged_sentence_html(read, labels=labels, every=True),
+        wide={"document": ("min(420px, 100%)", "68px")},
+    )

@@ -78,9 +78,7 @@ def test_sentences_and_titles_with_probability_shade_and_names():
     ("start", "end", "marked", "underlined"),
     [
         (28, 42, ["envoy to Ghana"], ["Chief of Protocol"]),
-        (0, 3, ["She"], ["Chief of Protocol"]),
         (50, 55, ["Chief"], ["Chief", " of Protocol"]),
-        (44, 67, ["later ", "Chief of Protocol"], ["Chief of Protocol"]),
         (11, 27, ["actress.", " She was"], ["Chief of Protocol"]),  # from one sentence into the next
         (66, 76, ["l", ".", " She die"], ["Chief of Protoco", "l"]),
     ],
@@ -99,16 +97,10 @@ def test_answers_in_their_places(start, end, marked, underlined):
     ("answer", "texts", "underlined"),
     [
         ("US", ("The US and us.", " Trust US."), ["US", "US"]),
-        ("us", ("The US.", " Trust it."), ["US"]),  # letters of the other case only if there are no others
-        ("rust", ("Trust.", " Rust."), ["Rust"]),  # whole words first
-        ("rust", ("Trust.", " It.", " Rust."), ["Rust"]),  # outside gold sentences too
-        ("rus", ("Trust.", " It."), ["rus"]),
-        ("$5 (net)", ("It costs $5 (net).", " No."), ["$5 (net)"]),
         ("a big fire", ("A big", "  fire; a\u00a0big fire."), ["a\u00a0big fire"]),
         ("big fire", ("A big", "  fire."), ["big", "  fire"]),  # from one sentence into the next
         ("Town", ("The Town.", " A town."), ["Town", "Town"]),  # in the title
         ("yes", ("Oh yes.", " No."), []),
-        ("absent", ("A.", " B."), []),
     ],
 )
 def test_where_the_gold_answer_is_underlined(answer, texts, underlined):

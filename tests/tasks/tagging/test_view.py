@@ -39,9 +39,8 @@ def read(words, gold, predicted, occurrences=None):
     return ReadSentence(document="novel", number=12, words=words)
 
 
-def html_of(one, chosen=None, labels=None):
-    labels = tagged.labels_of_reads([one]) if labels is None else labels
-    return tagged.tagged_sentence_html(one, labels=labels, chosen=chosen)
+def html_of(one):
+    return tagged.tagged_sentence_html(one, labels=tagged.labels_of_reads([one]))
 
 
 # Of three true spans one is found, one has another label, one is cut short.
@@ -160,13 +159,8 @@ def test_occurrences_nearest_first():
 def test_the_chosen_word_is_marked_in_the_sentence():
     boxed = r'<b style="font-weight:700;border:1px solid[^>]*>(.*?)</b>'
     assert re.findall(boxed, sentence(html_of(MISTAGGED))) == ["Florence"]
-    html = html_of(MISTAGGED, chosen=0)
-    assert re.findall(boxed, sentence(html)) == ["her"]
-    assert [row[0] for row in rows(html.partition('<div class="cdlm-o')[0])] == ["here"]
-    assert "B-PER &middot; 0 occurrences elsewhere" in html
     assert MISTAGGED.elsewhere(0) == 0
-    assert "The model attended to no occurrence of this word." in html_of(MISTAGGED, chosen=4)
-    none = html_of(OWN, chosen=0)
+    none = html_of(OWN)
     assert not re.search("occurrence|border:1px", none), "a model that attends to nothing"
 
 
