@@ -74,9 +74,11 @@ def reports_of(results: Path, claim: Mapping[str, str]) -> list[Report]:
 _TURNED = {"holds": "does not", "does not": "holds"}
 
 
-def verdict_of(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
-    """One of VERDICTS: that of the test, if all reports can be made again."""
-    if any(report.mark for report in reports):
+def verdict_of(
+    reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str], *, anew: bool = False
+) -> str:
+    """One of VERDICTS: that of the test, if all reports can be made again; `anew`: True = they just were."""
+    if any(report.mark for report in reports) and not anew:
         return NO_VERDICT
     turned = _TURNED if tested["a"] != claim["better"] else {}
     return turned.get(tested["verdict"], tested["verdict"])
@@ -96,16 +98,24 @@ def pair_of(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
 
 def score_of(report: Report, claim: Mapping[str, str], system: str, *, split: str = "") -> Score:
     """The score of a system by the metric of a claim; `split`: "" = the one that its notebook shows."""
-    split, group = split or LAYOUTS[report.name].split, claim["group"]
-    if report.name == CLAIMS:
-        split, group = group, ""
+    usual, group = _place(report, claim)
+    split = split or usual
     return next(row for row in report.rows if row.key == (system, split, group, claim["metric"], None))
 
 
+def _place(report: Report, claim: Mapping[str, str]) -> tuple[str, str]:
+    """The split and the group of the scores of a claim."""
+    if report.name == CLAIMS:
+        return claim["group"], ""
+    return LAYOUTS[report.name].split if report.name in LAYOUTS else "", claim["group"]
+
+
 def tested_of(reports: Sequence[Report], claim: Mapping[str, str]) -> dict[str, Any]:
-    """The row that tests the two systems of a claim."""
+    """The row that tests the two systems of a claim. Raises StopIteration if none does."""
     names = {claim["better"], claim["other"]}
-    test = dict(part.split("=") for part in claim["test"].split("; ") if part)
+    split, group = _place(reports[0], claim)
+    test = {"split": split, "group": group, "set": split}
+    test |= dict(part.split("=") for part in claim["test"].split("; ") if part)
     lower = reports[0].name == PERPLEXITY
     rows = (
         reports[0].tables["gains"]
@@ -115,5 +125,5 @@ def tested_of(reports: Sequence[Report], claim: Mapping[str, str]) -> dict[str, 
     return next(
         row
         for row in rows
-        if {row["a"], row["b"]} == names and all(row[key] == value for key, value in test.items())
+        if {row["a"], row["b"]} == names and all(row.get(key) in (None, "", test[key]) for key in test)
     )

@@ -7,9 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from cdlm_lab.results.answer import answer
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import RECORDED_FOLDER
 from cdlm_lab.results.series import corpus_name
@@ -58,17 +56,6 @@ def recorded_table(
         rows=[[row[number] for number in kept] for row in table.rows],
         note=table.note + marked,
         sources=[f"Recorded in {where}; not tested against the rows of this run."],
-    )
-
-
-def recorded_answer(
-    recorded: str, system: str, other: str, metric: str, *, folder: Path = RECORDED_FOLDER, **form: Any
-) -> str:
-    """What `answer` says of a recorded run, with the file that it is recorded in."""
-    if (report := _report(recorded, folder)) is None:
-        return _MISSING.format(_place(recorded))
-    return (
-        f"Recorded on {_corpus(report)} ({_place(recorded)}). {answer(report, system, other, metric, **form)}"
     )
 
 

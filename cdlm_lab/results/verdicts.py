@@ -24,7 +24,7 @@ def comparisons_of(reports: Sequence[Report], *, lower: bool = False) -> list[di
     """The comparisons of a report, or of several that differ in their seed alone, with `p_holm`, `difference`
     and `verdict`. `lower`: True = the lower score is better."""
     if len(reports) == 1:
-        return [dict(row) for row in reports[0].tables["comparisons"]]
+        return [dict(row) for row in reports[0].tables.get("comparisons", ())]
     families: dict[tuple, list[dict[str, Any]]] = {}
     for same in _same_rows(reports):
         sides = [_scores(reports, same[0], side, lower=lower) for side in ("a", "b")]

@@ -89,6 +89,24 @@ class Leafing(VBox):
         none = f'No {self._noun} is like that; choose "all" in one of the lists above.'
         self.view.value = div(none, MUTED) if item is None else self._html(item)
 
+    def still(self) -> str:
+        """One item that is right and one that is not, from the current one on, as HTML."""
+        first, parts = self.picker.value or 0, []
+        for is_right, words in (
+            (True, f"A {self._noun} that is right"),
+            (False, f"A {self._noun} that fails"),
+        ):
+            order = [*self._items[first:], *self._items[:first]]
+            item = next((one for one in order if self._right(one) is is_right), None)
+            none = div(f"none of {len(self._items):,}", MUTED)
+            shown = none if item is None else self._html(item)
+            parts.append(f"{div(f'<b>{SIGNS[is_right]} {words}</b>', 'margin:14px 0 4px')}{shown}")
+        return f'<div class="cdlm-still">{"".join(parts)}</div>'
+
+    def _repr_mimebundle_(self, **form: Any) -> dict[str, str]:
+        """The widget, and `still` for places where no widget is shown, such as a page."""
+        return {**super()._repr_mimebundle_(**form), "text/html": self.still()}
+
     def _choose(self) -> None:
         """Refill all lists; show the last item again, or the first one that passes if that does not."""
         if self._filling:

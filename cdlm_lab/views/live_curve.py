@@ -342,3 +342,35 @@ class ReplacedOutput:
             self._output = display(_with_text(text), raw=True, display_id=True)
         else:
             self._output.update(_with_text(text), raw=True)
+
+
+def guessing(labels: Iterable[Any]) -> float:
+    """The loss in nats, a label, of always guessing each label by its share: yes, no, no, no -> 0.56."""
+    shares = pd.Series(list(labels)).value_counts(normalize=True)
+    return float(-(shares * np.log(shares)).sum())
+
+
+def training_button(train: Callable[..., None], run: Any, **curve: Any) -> None:
+    """Show a button that trains with `train(run, on_log=...)` while a curve below it is drawn. Nothing is
+    trained unattended; what fails is a line in place of the curve. `curve`: as for `LiveCurve`."""
+    from IPython.display import display
+    from ipywidgets import Button, Layout
+
+    button = Button(description="Train for a few updates", icon="play", layout=Layout(width="auto"))
+    show = ReplacedOutput()
+
+    def start(_: Button) -> None:
+        button.disabled, nothing = True, "Nothing to train: this run has trained models of its own."
+        try:
+            with LiveCurve(**curve, show=show) as drawn:
+                train(run, on_log=drawn)
+            if drawn.is_empty:
+                show(html.muted(nothing))
+        except (ValueError, RuntimeError, OSError) as error:
+            show(html.muted(html.escaped(str(error))))
+        finally:
+            button.disabled = False
+
+    button.on_click(start)
+    display(button)
+    show(html.muted("Nothing has been trained here: click the button."))

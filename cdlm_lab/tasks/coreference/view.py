@@ -420,15 +420,15 @@ def summary(report: Report) -> str:
 
 
 def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:
-    """The clusters of the largest test group, each mention in its sentence."""
-    clusters = shown_clusters(prepared.topics["test"], _largest(predictions), predictions.threshold)
+    """The clusters of the test group with most wrong pairs, each mention in its sentence."""
+    clusters = shown_clusters(prepared.topics["test"], _most_wrong(predictions), predictions.threshold)
     return Shown(clusters_html(clusters, _colours(prepared, predictions)))
 
 
 def _colours(prepared: CoreferenceRun, predictions: Predictions) -> dict[str | None, str]:
-    """The colour of each gold cluster of the largest test group, the same in all pictures of the notebook."""
-    largest = _largest(predictions)
-    clusters = shown_clusters(prepared.topics["test"], largest, predictions.threshold)
+    """The colour of each gold cluster of the shown test group, the same in all pictures of the notebook."""
+    group = _most_wrong(predictions)
+    clusters = shown_clusters(prepared.topics["test"], group, predictions.threshold)
     return html.gold_colours(cluster.golds for cluster in clusters)
 
 
@@ -440,13 +440,13 @@ def _shown_mentions(prepared: CoreferenceRun, prediction: GroupPrediction) -> li
 
 
 def tree_view(prepared: CoreferenceRun, predictions: Predictions) -> go.Figure:
-    """The merge tree of the largest test group, with the threshold."""
-    largest = _largest(predictions)
-    mentions = _shown_mentions(prepared, largest)
-    count = len({mention.document for mention in largest.group.mentions})
+    """The merge tree of the test group with most wrong pairs, with the threshold."""
+    group = _most_wrong(predictions)
+    mentions = _shown_mentions(prepared, group)
+    count = len({mention.document for mention in group.group.mentions})
     title = f"How the {len(mentions):,} mentions of {counted(count, 'document')} came together"
     form = {"threshold": predictions.threshold, "colours": _colours(prepared, predictions)}
-    figure = dendrogram_figure(largest.tree, mentions, title=title, **form)
+    figure = dendrogram_figure(group.tree, mentions, title=title, **form)
     return keep_figure(prepared.settings.run_folder, "merge-tree", figure)
 
 
@@ -533,8 +533,16 @@ def pair_errors(
     return merged, split
 
 
-def _largest(predictions: Predictions) -> GroupPrediction:
-    return max(predictions.test, key=lambda one: len(one.group.mentions))
+def _most_wrong(predictions: Predictions) -> GroupPrediction:
+    """The test group with most wrongly clustered pairs; of several, the largest."""
+
+    def rank(one: GroupPrediction) -> tuple[int, int]:
+        labels = labels_at(one.tree, predictions.threshold)
+        gold = np.array([mention.cluster for mention in one.group.mentions])
+        wrong = (labels[:, None] == labels) != (gold[:, None] == gold)
+        return int(wrong.sum()), len(gold)
+
+    return max(predictions.test, key=rank)
 
 
 def _shown(

@@ -5,10 +5,12 @@ The sentences are listed in order; a number, a bar and the depth of a blue backg
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from textwrap import wrap
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -34,6 +36,7 @@ from cdlm_lab.tasks.matching.experiment import ONE_DOCUMENT, SPLITS, MatchingRun
 from cdlm_lab.tasks.matching.systems import SYSTEMS
 from cdlm_lab.views import charts, html, score_tables
 from cdlm_lab.views.before_training import cost_facts, facts_table
+from cdlm_lab.views.browse import Leafing, right_or_wrong
 from cdlm_lab.views.charts import plain_text
 from cdlm_lab.views.figures import folder_of, keep_figure
 from cdlm_lab.views.html import CROSS, counted
@@ -51,15 +54,14 @@ from cdlm_lab.views.tables import (
 from cdlm_lab.views.templates import view
 
 
-def _label_and_by(way: str) -> tuple[str, str]:
-    system, _, by = way.partition("/")
-    return "Random (exact)" if system == RANDOM else SYSTEMS[system].label, by
+def _label(way: str) -> str:
+    return "Random (exact)" if way == RANDOM else SYSTEMS[way.partition("/")[0]].label
 
 
 def _labels(report: Report) -> dict[str, str]:
     """Labels of matchers and of ways of ranking: `GRU-HAN, cosine` for `gru-han/cosine`."""
-    systems = (row.system for row in report.rows if row.system)
-    return {system: ", ".join(filter(None, _label_and_by(system))) for system in systems}
+    systems = dict.fromkeys(row.system for row in report.rows if row.system)
+    return {one: ", ".join([_label(one), *one.split("/")[1:]]) for one in systems}
 
 
 _MATCHED = {"columns": ("accuracy", "f1"), "below": "paper: Acc / F1", "decimals": (1, 1), "gaps": False}
@@ -257,6 +259,31 @@ _CAPTIONS = {
 }
 
 
+class ReadPair(NamedTuple):
+    """A pair of documents, and the probability with which each system, by its label, calls them related."""
+
+    pair: DocumentPair
+    probabilities: Mapping[str, float]
+    right: bool  # whether the last of these systems is right
+
+
+def decided_pair_html(read: ReadPair) -> str:
+    """Return both documents side by side, on blue the numbers that both state, and each system's decision."""
+    documents = read.pair.first, read.pair.second
+    parts = [re.split(r"(\d+(?:[.,]\d+)*)", " ".join(one.sentences)) for one in documents]
+    return view("decided", "tasks/matching/decided.html.jinja", read=read, parts=parts)
+
+
+def pairs_in_place(run: MatchingRun, predictions: experiment.Predictions) -> Leafing:
+    """A browser of the dev pairs with the decisions of every system (seed 0)."""
+    found = {one.label: predictions[one.name, 0]["dev"].probabilities for one in run.systems}
+    pairs, table = run.pairs["dev"], pd.DataFrame(found)
+    right = (table.iloc[:, -1] > 0.5) == [one.related for one in pairs]
+    form = {"filters": {"decision": right_or_wrong("right")}, "right": lambda read: read.right}
+    form |= {"text": lambda read: read.pair.first.sentences[0], "html": decided_pair_html}
+    return Leafing([*map(ReadPair, pairs, table.to_dict("records"), right)], noun="pair", **form)
+
+
 def alignment_table(report: Report, group: str) -> ScoreTable:
     """MRR and P@N for `oracle`, `joint` or `released`; the last beside the paper's scores."""
     return score_tables.score_table(report, ALIGNMENT_LAYOUT, group=group, caption=_CAPTIONS[group])
@@ -265,7 +292,7 @@ def alignment_table(report: Report, group: str) -> ScoreTable:
 def mrr_figure(report: Report) -> go.Figure:
     """A figure of MRR given that the documents are related, as CDA's Figure 3."""
     rows = system_rows(report.rows, split="", group=ORACLE)
-    figure = alignment_figure([replace(row, label=_label_and_by(row.system)[0]) for row in rows])
+    figure = alignment_figure([replace(row, label=_label(row.system)) for row in rows])
     return keep_figure(folder_of(report), "mrr", figure)
 
 
@@ -281,7 +308,6 @@ def compared_pair(run: AlignmentRun, aligned: Aligned, name: str = "") -> Shown:
             f"the pair is {name!r}, which is no related test pair with true sentences; one is {names[0]!r}"
         )
     detected = np.mean(list(aligned.detected.values()), axis=0)
-    # Rather a pair with one or two gold sentences, neither of them the first or the last.
     inside = [
         len(pair.aligned) < 3 and not {0, len(pair.first.sentences) - 1} & set(pair.aligned)
         for pair in run.pairs
