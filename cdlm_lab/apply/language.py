@@ -26,7 +26,7 @@ from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.data.words import plain_word
-from cdlm_lab.encoders.source_attention import CutAsGiven, apart, evaluating
+from cdlm_lab.encoders.source_attention import CutAsGiven, apart, evaluating, predicts
 from cdlm_lab.encoders.variants import VARIANTS
 from cdlm_lab.examples.masking import NOT_MASKED
 from cdlm_lab.examples.packing import equal_share, pack_documents
@@ -127,7 +127,7 @@ class LanguageModel:
             pieces: most word pieces of a word; time grows with its square.
             cut: `"documents"` = no text attends to another; see `apart` for layers, heads and the control.
         """
-        if not hasattr(self.model, "lm_head"):
+        if not predicts(self.model):
             raise ParameterError(f"{self.name} has no language-model head, so it cannot fill blanks")
         if top < 1 or pieces < 1:
             raise ParameterError(f"top is {top} and pieces {pieces}; both must be at least 1")

@@ -30,6 +30,7 @@ from cdlm_lab.encoders.model_folder import (
     folder_of_name,
     name_of_folder,
 )
+from cdlm_lab.encoders.source_attention import predicts
 from cdlm_lab.encoders.variants import VARIANTS, variant_of
 from cdlm_lab.parameters import (
     RUN_FILE,
@@ -99,7 +100,7 @@ def load(
     source = _checkpoint(given)
     chosen = variant or _variant_of_checkpoint(source)
     model = _language_model(source, given, chosen or "", max_length=max_length, window=window)
-    if chosen is None and hasattr(model.model, "lm_head"):
+    if chosen is None and predicts(model.model):
         what = f"{given}: nothing says which variant of CDLM it is, so no blank is global when it is filled"
         warnings.warn(f"{what}; if it is one, give variant, such as 'cdlm'", stacklevel=2)
     return model

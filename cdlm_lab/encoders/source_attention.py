@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -183,15 +184,37 @@ def _positions(chosen: Positions, present: np.ndarray, name: str) -> np.ndarray:
 def hidden_states(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_global: np.ndarray) -> Tensor:
     """Last hidden states (..., seq, dim) of texts (..., seq), from the encoder alone: logits over the
     vocabulary for every token would take 0.5 GB at 4,096 tokens."""
-    batch = {
-        "input_ids": ids,
-        "attention_mask": torch.from_numpy(present).long(),
-    }
+    states = model.base_model(**_batch(model, ids, present, is_global)).last_hidden_state
+    return states.reshape(*ids.shape, -1)
+
+
+def predicts(model: PreTrainedModel) -> bool:
+    """True if a model predicts words: a masked language model of any kind."""
+    return model.get_output_embeddings() is not None
+
+
+def logits_at(model: PreTrainedModel, ids: Tensor, places: np.ndarray, is_global: np.ndarray) -> Tensor:
+    """What a masked language model predicts at `places` of texts (rows, seq) without padding, by its own
+    forward: (rows, places, vocab). The projection onto the vocabulary is given these places alone."""
+    reads = get_ident()
+
+    def of_places(_: nn.Module, given: tuple[Tensor]) -> tuple[Tensor] | None:
+        return (given[0][:, places],) if get_ident() == reads else None  # another thread may read meanwhile
+
+    hook = model.get_output_embeddings().register_forward_pre_hook(of_places)
+    try:
+        everywhere = np.ones(ids.shape, dtype=bool)
+        return model(**_batch(model, ids, everywhere, np.tile(is_global, (len(ids), 1)))).logits
+    finally:
+        hook.remove()
+
+
+def _batch(model: PreTrainedModel, ids: Tensor, present: np.ndarray, is_global: np.ndarray) -> dict[str, Any]:
+    batch = {"input_ids": ids, "attention_mask": torch.from_numpy(present).long()}
     if _has_globals(model):
         batch["global_attention_mask"] = torch.from_numpy(is_global).long()
     on_device = {name: torch.atleast_2d(tensor).to(model.device) for name, tensor in batch.items()}
-    states = model.base_model(**on_device, return_dict=True).last_hidden_state
-    return states.reshape(*ids.shape, -1)
+    return {**on_device, "return_dict": True}
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from cdlm_lab.attention.layer import LocalGlobalSelfAttention
 from cdlm_lab.data.marked import marked_texts
 from cdlm_lab.encoders.language_model import longest
 from cdlm_lab.encoders.packed import replace_self_attention
+from cdlm_lab.encoders.source_attention import predicts
 from cdlm_lab.explorer.explorer import headline_of
 from cdlm_lab.explorer.reading import Selection, panel_of, read_documents
 from cdlm_lab.explorer.widget.content import Content, ShownDocument
@@ -35,7 +36,8 @@ def explore(
 
     Args:
         model: any that computes attention through transformers' attention interface (BERT, RoBERTa,
-            ModernBERT, ...), or a Longformer, in which the chosen words have global attention.
+            ModernBERT, ...), or a Longformer, in which the chosen words have global attention. A masked
+            language model also guesses hidden words.
         tokenizer: the model's fast tokenizer.
         texts: one, several, or texts by name; mentions between `<m>` and `</m>` are underlined.
         max_length: most tokens that are read; None = as many as the model takes.
@@ -60,7 +62,7 @@ def explore(
         layers=model.config.num_hidden_layers,
         heads=model.config.num_attention_heads,
         answer=lambda chosen: [panel_of(reader, chosen)],
-        predicts=hasattr(model, "lm_head"),
+        predicts=predicts(model),
         cuts=cuts,
         selection=Selection(source=(0, 0, 1), layer=model.config.num_hidden_layers - 1),
         note=note,

@@ -15,6 +15,7 @@ from cdlm_lab.data.records import CoreferenceDocument
 from cdlm_lab.data.text_profile import foreign_to_a_model
 from cdlm_lab.encoders.checkpoint import CheckpointError, shipped_folder
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model
+from cdlm_lab.encoders.source_attention import predicts
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.explorer.bertviz_box import ChosenSentences, sentences_in_bertviz
 from cdlm_lab.explorer.opening import (
@@ -124,7 +125,7 @@ class ExploredCluster:
             layers=layers,
             heads=min(reader.model.config.num_attention_heads for reader in readers),
             answer=lambda chosen: [panel_of(reader, chosen) for reader in readers],
-            predicts=all(hasattr(reader.model, "lm_head") for reader in readers),
+            predicts=all(predicts(reader.model) for reader in readers),
             cuts=all(reader.can_be_cut for reader in readers) and len(documents) > 1,
             selection=_first_words(source, documents, spans, firsts, layer=layers - 1),
             note="; ".join(filter(None, (_unread(documents, whole, readers, max_length), foreign))),

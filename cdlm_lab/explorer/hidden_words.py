@@ -26,10 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from cdlm_lab.encoders.source_attention import evaluating, hidden_states
+from cdlm_lab.encoders.source_attention import evaluating, logits_at, predicts
 from cdlm_lab.examples.masking import continuing_pieces
 from cdlm_lab.examples.tokens import tokenise
 
@@ -85,9 +84,8 @@ def _log_probabilities(
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(rows), ROWS):
             ids = torch.from_numpy(np.stack(rows[start : start + ROWS]))
-            everywhere = np.ones(ids.shape, dtype=bool)
-            states: Tensor = hidden_states(model, ids, everywhere, np.tile(is_global, (len(ids), 1)))
-            read.append(model.lm_head(states[:, places]).float().log_softmax(-1).cpu().numpy())
+            logits = logits_at(model, ids, places, is_global)
+            read.append(logits.float().log_softmax(-1).cpu().numpy())
     return np.concatenate(read)
 
 
@@ -124,7 +122,7 @@ def guess_hidden(
     """A language model's predictions for each span of a text (seq,) without padding, while all are hidden.
     `is_global`: bool (seq,); `mask`: id of the mask token; `words`: made from the tokenizer. ValueError: a
     model without language-model head, a span that is too long."""
-    if not hasattr(model, "lm_head"):
+    if not predicts(model):
         what = f"{type(model).__name__} has no language-model head to predict with"
         raise ValueError(f"{what}; use load_language_model")
     if (longest := max((len(span.positions) for span in spans), default=0)) > MOST_PIECES:

@@ -44,16 +44,17 @@ class Selection:
     reduce: Literal["mean", "max"] = "mean"  # of heads, and of the subwords of a word: mean or maximum
     edits: tuple[Edit, ...] = ()  # words to replace; the answer then also covers the text without edits
     # Attention between documents that is cut: in all layers, in the one that is shown, or in those below it;
-    # "" = none. The answer then also covers the text without the cut.
-    cut: Literal["", "documents", "layer", "below"] = ""
+    # `random`, a control, cuts as much within documents; "" = none. The answer then also covers the text
+    # without the cut.
+    cut: Literal["", "documents", "layer", "below", "random"] = ""
 
     @property
     def attention_cut(self) -> Cut | None:
         """What is cut."""
-        layers = {"documents": None, "layer": (self.layer,), "below": tuple(range(self.layer))}
-        if not self.cut or layers[self.cut] == ():
+        layers = {"layer": (self.layer,), "below": tuple(range(self.layer))}.get(self.cut)
+        if not self.cut or layers == ():
             return None
-        return Cut(layers=layers[self.cut])
+        return Cut(layers=layers, edges="random" if self.cut == "random" else "documents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ class Reader:
 
     @property
     def can_be_cut(self) -> bool:
-        """True if attention between documents can be cut: a Longformer's, whose tokenizer separates them."""
+        """True if attention between documents can be cut: ours, if the tokenizer separates them."""
         vocabulary = self.tokenizer.get_vocab()
         return is_recordable(self.model) and DOCUMENT_START in vocabulary
 

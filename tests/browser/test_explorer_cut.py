@@ -42,7 +42,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, tokenizer = load_language_model("storyworld/cdlm", max_length=512, window=32)
     explorer = cdlm_lab.explore(model, tokenizer, TEXTS)
     whole = Selection(source=(0, 8, 9), target=(1, 2, 3), masked=((1, 15, 16),), layer=2)
-    for cut in ("documents", "below", ""):
+    for cut in ("documents", "below", "random", ""):
         explorer.choose(replace(whole, cut=cut))
     return explorer.save_html(tmp_path_factory.mktemp("page") / "cut.html")
 
@@ -64,6 +64,9 @@ def test_the_cut_is_chosen_by_keyboard_and_shown_side_by_side(
     notes = page.locator(".cdlm-x-truth").all_text_contents()
     assert len(notes) == 2
     assert "\\u2192" in notes[0].encode("unicode_escape").decode(), "the guess before and after"
+    switch.select_option("as much cut within documents")
+    assert page.locator(".cdlm-x-verdict").first.inner_text().startswith("stronger than")
+    switch.select_option("cut")
     page.screenshot(path=pictures / f"explorer_cut_{scheme}.png")
     for text in page.locator("button, select, label, .cdlm-x-muted, .cdlm-x-verdict, .cdlm-x-word").all():
         if text.is_visible() and text.inner_text().strip():

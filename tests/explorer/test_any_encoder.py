@@ -9,7 +9,9 @@ import torch
 from modernbert import save_modernbert
 from transformers import (
     AutoModel,
+    AutoModelForMaskedLM,
     BertConfig,
+    BertForMaskedLM,
     BertModel,
     DebertaV2Config,
     DebertaV2Model,
@@ -32,14 +34,14 @@ def tokenizer() -> Any:
     return tiny_tokenizer()
 
 
-def made(kind: str, folder: Path, words: int) -> PreTrainedModel:
+def made(kind: str, folder: Path, words: int, *, head: bool = False) -> PreTrainedModel:
     torch.manual_seed(0)
     length = {"max_position_embeddings": 4200, "vocab_size": words, "initializer_range": 0.5}
     if kind == "bert":
-        return BertModel(BertConfig(**SIZES, **length, pad_token_id=1))
+        return (BertForMaskedLM if head else BertModel)(BertConfig(**SIZES, **length, pad_token_id=1))
     if kind == "modernbert":
         form = {"layers": 2, "max_position_embeddings": 4200}
-        return AutoModel.from_pretrained(save_modernbert(folder, **form))
+        return (AutoModelForMaskedLM if head else AutoModel).from_pretrained(save_modernbert(folder, **form))
     config = LongformerConfig(**SIZES, **length, attention_window=[8, 8], pad_token_id=1)
     return LongformerForMaskedLM(config)
 
@@ -64,6 +66,30 @@ def test_a_model_is_explored_without_a_run(kind: str, words: int, tokenizer: Any
     assert {name: one.tolist() for name, one in model.state_dict().items()} == {
         name: one.tolist() for name, one in before.items()
     }
+
+
+@pytest.mark.parametrize("kind", ["bert", "modernbert", "longformer"])
+def test_hidden_words_are_guessed_by_the_models_own_head(kind: str, tokenizer: Any, tmp_path: Path) -> None:
+    """By the probabilities of a plain forward; the chosen words are global in a Longformer alone."""
+    model = made(kind, tmp_path, len(tokenizer), head=True).eval()
+    explorer = cdlm_lab.explore(model, tokenizer, ["rain fell in town", "rain fell"])
+    assert explorer.content.predicts
+    explorer.choose(Selection(source=(0, 0, 1), source_global=False, masked=((1, 0, 1),)))
+    ((prediction,),) = (panel.predictions for panel in explorer.content.answer(explorer.chosen))
+    texts = [
+        tokenizer(f" {text}", add_special_tokens=False)["input_ids"] for text in ("rain fell in town", "fell")
+    ]
+    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    rain = tokenizer(" rain", add_special_tokens=False)["input_ids"]
+    probability = 1.0
+    for number, piece in enumerate(rain):
+        hidden = [*rain[:number], *[tokenizer.mask_token_id] * (len(rain) - number)]
+        ids = torch.tensor([[cls, cls, *texts[0], sep, cls, *hidden, *texts[1], sep, sep]])
+        with torch.no_grad():
+            shares = model(ids).logits[0, 4 + len(texts[0]) + number].softmax(-1)
+        probability *= float(shares[piece])
+    assert prediction.truth_probability == pytest.approx(probability, rel=1e-3)
+    assert len(prediction.top) == 5
 
 
 def test_its_weights_are_those_that_the_model_returns(tokenizer: Any, tmp_path: Path) -> None:

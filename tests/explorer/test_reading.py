@@ -104,12 +104,12 @@ def test_a_cut_panel_also_holds_that_of_before(reader: Reader) -> None:
     source = Selection(source=(0, 3, 5), masked=((1, 2, 3),), layer=1)
     before = panel_of(reader, source)
     other = reader.document_of_word != 0
-    for cut in ("documents", "layer", "below"):
+    for cut in ("documents", "layer", "below", "random"):
         panel = panel_of(reader, replace(source, cut=cut))
         np.testing.assert_array_equal(panel.before.scores, before.scores)
         assert panel.before.reach[other].any()
-        assert panel.reach[other].any() == (cut == "below")
+        assert panel.reach[other].any() == (cut in ("below", "random"))
         assert panel.reach[~other].any()
-        assert (panel.scores[other] == 1).all() == (cut != "below"), "exp(0)"
+        assert (panel.scores[other] == 1).all() == (cut in ("documents", "layer")), "exp(0)"
         assert panel.predictions != before.predictions
     np.testing.assert_array_equal(panel_of(reader, source).scores, before.scores)

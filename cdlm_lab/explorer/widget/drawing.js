@@ -3,6 +3,8 @@
 
 const FAR = "no direct weight: too far";
 const CUT = "no direct weight: attention between documents is cut";
+// Why words have no direct weight: they are in another document, or too far from others.
+const unreached = (cut, from) => (["documents", "layer"].includes(cut) ? CUT : `${FAR} ${from}, and neither sees everything`);
 const UNREAD = "not read: the documents are longer than what the model takes";
 const STRONGEST = 0.68; // opacity of the first word of a document
 

@@ -88,6 +88,7 @@ class Explorer {
       ["documents", "cut"],
       ["layer", "cut in this layer"],
       ["below", "cut in the layers below"],
+      ["random", "as much cut within documents"],
     ];
     const cut = choice("attention between documents", cuts, selection.cut, (value) => {
       if (value && !this.selection.cut) compare.select.value = this.look.compare = "both";
@@ -208,7 +209,7 @@ class Explorer {
       if (answer.reach[first + i]) return `stronger than ${percent(answer.target_rank)} of its document`;
     }
     if (!answer.read[first + target[1]]) return UNREAD;
-    return this.selection.cut ? CUT : `${FAR} apart, and neither sees everything`;
+    return unreached(this.selection.cut, "apart");
   }
 }
 

@@ -162,7 +162,7 @@ function showTip(explorer, panel, word) {
   const lines = [];
   if (panel.isSource(i, explorer.selection.source)) lines.push("chosen");
   else if (!answer.read[i]) lines.push(UNREAD);
-  else if (!answer.reach[i]) lines.push(explorer.selection.cut ? CUT : `${FAR} from the chosen words, and neither sees everything`);
+  else if (!answer.reach[i]) lines.push(unreached(explorer.selection.cut, "from the chosen words"));
   else if (!counts[i]) lines.push(`score ${answer.scores[i].toPrecision(4)}; punctuation is not ranked`);
   else {
     lines.push(`stronger than ${percent(answer.ranks[i])} of its document`);

@@ -32,6 +32,13 @@ _LABEL = f"font-size:9px;vertical-align:super;line-height:0;{MUTED}"
 _COLUMN = f"{FRAME};padding:6px 12px;vertical-align:top;text-align:left;white-space:normal;line-height:1.6"
 _NARROWEST = 240  # least width of a column, in pixels
 CUT = "attention between documents is cut"
+CUT_DIRECTLY = ("documents", "layer")  # no word of another document has weight
+CUTS = {
+    "documents": "attention between documents cut",
+    "layer": "attention between documents cut in this layer",
+    "below": "attention between documents cut in the layers below",
+    "random": "as much attention cut within documents",
+}
 _HINT = (
     "This picture stands still. To choose words, run the notebook, or open the page that <i>save as page</i> "
     "in the explorer writes."
@@ -119,8 +126,7 @@ class _Still:
             *others, last = (str(head + 1) for head in selection.heads)
             facts.append(f"heads {', '.join(others)} and {last}" if others else f"head {last}")
         if selection.cut:
-            where = {"documents": "", "layer": " in this layer", "below": " in the layers below"}
-            facts.append(f"attention between documents cut{where[selection.cut]}")
+            facts.append(CUTS[selection.cut])
         if selection.reduce == "max":
             facts.append("the strongest of heads and parts of words")
         return ", ".join(facts)
@@ -159,7 +165,7 @@ class _Still:
         sample, why = span("Muted words", UNREACHED), []
         if (panel.read & ~panel.reach).any():
             far = f"too far from {self.quoted(self.selection.source)}, and neither sees everything"
-            far = CUT if self.selection.cut else far
+            far = CUT if self.selection.cut in CUT_DIRECTLY else far
             why.append(f"{sample} can carry no weight: {far}")
         if lost := int((~panel.read).sum()):
             why.append(f"{sample} at the ends ({lost} words) are more than the model can read")
@@ -182,7 +188,7 @@ class _Still:
         if not panel.reach[words].any():
             if not panel.read[words.start]:
                 return f"{name} is not read: the documents are longer than what the model takes", "not read"
-            far = CUT if self.selection.cut else "too far apart, and neither sees everything"
+            far = CUT if self.selection.cut in CUT_DIRECTLY else "too far apart, and neither sees everything"
             return f"{name} has no direct weight: {far}", "no direct weight"
         share = f"{fixed(rank, 1 if 99 < rank < 100 or 0 < rank < 1 else 0)}%"
         return f"{name} ranks above {share} of the words of its document", f"above {share}"
