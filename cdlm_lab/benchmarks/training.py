@@ -62,7 +62,7 @@ from cdlm_lab.encoders.checkpoint import own_randomness
 from cdlm_lab.encoders.conversion import COPIED_SETTINGS
 from cdlm_lab.encoders.encoder import TinySizes
 from cdlm_lab.encoders.estimate import MASKED_SHARE, estimate
-from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM, CrossDocumentModernBert
+from cdlm_lab.encoders.language_model import NOT_MASKED, CrossDocumentLM, CrossDocumentModernBert, set_dropout
 from cdlm_lab.encoders.packed import read_only_globals, replace_self_attention
 from cdlm_lab.encoders.precision import memory_kept
 from cdlm_lab.examples.collate import plan_of
@@ -155,8 +155,7 @@ class Case:
             eos_token_id=2,
         )
         config.attention_window = [self.window] * sizes.layers
-        dropout = {"hidden": sizes.dropout, "attention": self.attention_dropout}
-        CrossDocumentModernBert.set_dropout(config, **dropout)
+        set_dropout(config, hidden=sizes.dropout, attention=self.attention_dropout)
         return config
 
     @property

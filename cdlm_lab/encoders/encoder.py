@@ -47,7 +47,7 @@ from cdlm_lab.encoders.checkpoint import (
     own_randomness,
 )
 from cdlm_lab.encoders.conversion import copy_local_to_global
-from cdlm_lab.encoders.language_model import LANGUAGE_MODELS, CrossDocumentLM, longest
+from cdlm_lab.encoders.language_model import LANGUAGE_MODELS, CrossDocumentLM, longest, set_dropout
 from cdlm_lab.encoders.model_folder import NO_TOKENIZER, TOKENIZER_FILES, fault_of_weights, is_adapter
 from cdlm_lab.encoders.packed import replace_self_attention
 from cdlm_lab.examples.tokens import DOCUMENT_END, DOCUMENT_START
@@ -491,7 +491,7 @@ class _Plan:
     def with_dropout(self, config: PretrainedConfig) -> PretrainedConfig:
         """Set the dropout rates that differ from the checkpoint's in `config`; returns it."""
         share = None if self.attention_dropout == "checkpoint" else self.attention_dropout
-        LANGUAGE_MODELS[config.model_type].set_dropout(config, hidden=self.dropout, attention=share)
+        set_dropout(config, hidden=self.dropout, attention=share)
         return config
 
     def configured(self, config: PretrainedConfig) -> PretrainedConfig:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -168,13 +169,15 @@ def masked_tokens_output(
 class _MaskedTokensLM:
     """A masked language model over packed documents (CDLM, section 2.2): what those of all encoders share.
 
-    Subclasses say how to make an encoder of a config, `new_encoder`, and how to set dropout in one,
-    `set_dropout`; nothing else that opens, trains or reads a model asks which encoder it is.
+    Subclasses say what an encoder is; nothing else that opens, trains or reads a model asks for its kind.
     """
 
     plain_class: type[PreTrainedModel]  # of Hugging Face's, with the same weights
-    global_projections: bool  # whether global tokens have their own, and how many matrices a feed-forward
-    inner_matrices: int  # block has, by which the cost of training is estimated
+    new_encoder: Callable[[PretrainedConfig], PreTrainedModel]  # without pooler
+    hidden_dropout: tuple[str, ...]  # names in the config, and under Longformer's, by which cost is estimated
+    attention_dropout: tuple[str, ...]
+    global_projections: bool  # True = global tokens have their own
+    inner_matrices: int  # of a feed-forward block
     # the training loop then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
 
@@ -214,6 +217,8 @@ class CrossDocumentLM(_MaskedTokensLM, LongformerForMaskedLM):
     """
 
     plain_class = LongformerForMaskedLM
+    new_encoder = partial(LongformerModel, add_pooling_layer=False)
+    hidden_dropout, attention_dropout = ("hidden_dropout_prob",), ("attention_probs_dropout_prob",)
     global_projections, inner_matrices = True, 2
 
     def _init_weights(self, module: nn.Module) -> None:
@@ -222,50 +227,32 @@ class CrossDocumentLM(_MaskedTokensLM, LongformerForMaskedLM):
         if module is self.lm_head:
             initialization.zeros_(module.bias)
 
-    @staticmethod
-    def new_encoder(config: PretrainedConfig) -> LongformerModel:
-        """A new encoder of a config, without pooler."""
-        return LongformerModel(config, add_pooling_layer=False)
-
-    @staticmethod
-    def set_dropout(config: PretrainedConfig, *, hidden: float | None, attention: float | None) -> None:
-        """Set the dropout of hidden states and of attention weights in a config; None = as it is."""
-        if hidden is not None:
-            config.hidden_dropout_prob = hidden
-        if attention is not None:
-            config.attention_probs_dropout_prob = attention
-
 
 class CrossDocumentModernBert(_MaskedTokensLM, ModernBertForMaskedLM):
     """Masked language model over packed documents, on a ModernBERT."""
 
     plain_class = ModernBertForMaskedLM
+    new_encoder = ModernBertModel
+    hidden_dropout = ("mlp_dropout", "embedding_dropout", "hidden_dropout_prob")
+    attention_dropout = ("attention_dropout", "attention_probs_dropout_prob")
     global_projections, inner_matrices = False, 3
 
     def lm_head(self, states: Tensor) -> Tensor:
         """Logits (..., vocab) of last hidden states (..., dim)."""
         return self.decoder(self.head(states))
 
-    @staticmethod
-    def new_encoder(config: PretrainedConfig) -> ModernBertModel:
-        """A new encoder of a config."""
-        return ModernBertModel(config)
-
-    @staticmethod
-    def set_dropout(config: PretrainedConfig, *, hidden: float | None, attention: float | None) -> None:
-        """Set the dropout of hidden states and of attention weights in a config; None = as it is."""
-        if hidden is not None:
-            config.mlp_dropout = config.embedding_dropout = hidden
-        if attention is not None:
-            config.attention_dropout = attention
-        # under Longformer's names too, by which the cost of training is estimated
-        config.hidden_dropout_prob = config.mlp_dropout
-        config.attention_probs_dropout_prob = config.attention_dropout
-
 
 # `model_type` of the encoders that read with CDLM's masks -> their language model
 LANGUAGE_MODELS = {"longformer": CrossDocumentLM, "modernbert": CrossDocumentModernBert}
 POSITIONS_FROM_0 = ("bert", "modernbert")  # values of `model_type`
+
+
+def set_dropout(config: PretrainedConfig, *, hidden: float | None, attention: float | None) -> None:
+    """Set the dropout of hidden states and of attention weights in a config; None = as it is."""
+    kind = LANGUAGE_MODELS[config.model_type]
+    for names, rate in ((kind.hidden_dropout, hidden), (kind.attention_dropout, attention)):
+        for name in names:
+            setattr(config, name, getattr(config, names[0]) if rate is None else rate)
 
 
 def longest(config: PretrainedConfig) -> int:

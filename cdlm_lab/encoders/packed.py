@@ -116,6 +116,12 @@ def _bool_masks(given: Tensor, attention_mask: Tensor | None, is_global: Tensor 
     }
 
 
+def _either(input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
+    if (input_ids is None) == (inputs_embeds is None):
+        raise ValueError("give either input_ids or inputs_embeds")
+    return inputs_embeds if input_ids is None else input_ids
+
+
 def _read(
     kind: type[Any],
     layers: list[nn.Module],
@@ -168,9 +174,7 @@ class LongformerModel(modeling_longformer.LongformerModel):
         **_: Any,
     ) -> Any:
         """Hugging Face's arguments and results; the states of padding mean nothing."""
-        given = input_ids if input_ids is not None else inputs_embeds
-        if given is None or (input_ids is not None and inputs_embeds is not None):
-            raise ValueError("give either input_ids or inputs_embeds")
+        given = _either(input_ids, inputs_embeds)
         config, layers = self.config, list(self.encoder.layer)
         attentions = config.output_attentions if output_attentions is None else output_attentions
         hidden = config.output_hidden_states if output_hidden_states is None else output_hidden_states
@@ -223,9 +227,8 @@ class LEDEncoder(modeling_led.LEDEncoder):
     ) -> Any:
         """Hugging Face's arguments and results; the states of padding mean nothing. No layer is left out at
         random in training, as `encoder_layerdrop` asks."""
-        if (input_ids is None) == (inputs_embeds is None):
-            raise ValueError("give either input_ids or inputs_embeds")
-        embedded = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        given = _either(input_ids, inputs_embeds)
+        embedded = self.embed_tokens(given) if inputs_embeds is None else given
         config, layers = self.config, list(self.layers)
         attentions = config.output_attentions if output_attentions is None else output_attentions
         hidden = config.output_hidden_states if output_hidden_states is None else output_hidden_states
@@ -280,9 +283,7 @@ class ModernBertModel(modeling_modernbert.ModernBertModel):
         **others: Any,
     ) -> Any:
         """Hugging Face's arguments and results, and those of Longformer; weights are not returned."""
-        given = input_ids if input_ids is not None else inputs_embeds
-        if given is None or (input_ids is not None and inputs_embeds is not None):
-            raise ValueError("give either input_ids or inputs_embeds")
+        given = _either(input_ids, inputs_embeds)
         if others.get("output_attentions", self.config.output_attentions):
             raise ValueError("ModernBERT with these masks returns no weights; attend_to_source records them")
         masks, of_layers = (attention_mask, global_attention_mask), [layer.attn for layer in self.layers]

@@ -16,8 +16,8 @@ from cdlm_lab.attention.dense import visible
 from cdlm_lab.encoders.checkpoint import CheckpointError
 from cdlm_lab.encoders.encoder import load_encoder, load_language_model, tiny_tokenizer
 from cdlm_lab.encoders.estimate import estimate
-from cdlm_lab.encoders.language_model import CrossDocumentLM
 from cdlm_lab.encoders.source_attention import CutAsGiven, apart, attend_to_source
+from cdlm_lab.tasks.multihop.model import load_question_answerer
 
 FORM = {"max_length": 400, "window": 8}
 SEQ, MASKED = 40, 30
@@ -86,7 +86,9 @@ def of_plain(folder: str, batch: dict[str, Tensor], masks: dict[str, Tensor], at
 def of_ours(folder: str, batch: dict[str, Tensor], attention: str, cut: CutAsGiven = None) -> list[Tensor]:
     """`results` of our ModernBERT."""
     model, tokenizer = load_language_model(folder, attention=attention, **FORM)
-    with apart(model.double(), tokenizer, cut):
+    device = batch["input_ids"].device
+    model = model.to(device, torch.float32 if device.type == "cuda" else torch.float64)
+    with apart(model, tokenizer, cut):
         return results(model, model(**batch).logits, batch)
 
 
@@ -119,6 +121,14 @@ def test_all_ways_equal_their_attention_with_the_oracles_mask_with_gradients(sav
     assert_equal(eager, expected, within=1e-5)
     for attention in ("sparse", "flex", "dense"):
         assert_equal(of_ours(saved, batch, attention), expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("cut", [None, "documents"])
+def test_flex_attention_on_a_gpu_equals_the_dense_reference(saved: str, cut: CutAsGiven) -> None:
+    batch = {name: one.cuda() for name, one in batch_of(documents=True).items()}
+    flex, dense = (of_ours(saved, batch, attention, cut) for attention in ("flex", "dense"))
+    assert_equal(flex, dense, within=1e-3)
 
 
 @pytest.mark.usefixtures("flex_with_gradients")
@@ -227,6 +237,6 @@ def test_longer_than_it_was_made_for_is_refused(folder: str) -> None:
         load_language_model(folder, max_length=700, window=8)
 
 
-def test_a_longformer_is_still_one(folder: str) -> None:
-    model, _ = load_language_model("tiny", **FORM)
-    assert isinstance(model, CrossDocumentLM)
+def test_a_task_that_needs_types_of_tokens_refuses_it(folder: str) -> None:
+    with pytest.raises(CheckpointError, match="has no types of tokens, by which this task"):
+        load_question_answerer(folder, paragraph_types=2, **FORM)
