@@ -41,13 +41,17 @@ def attach(
 ) -> None:
     """Put an adapter on a model's encoder, in place, and freeze the rest but the head and the added tokens;
     nothing happens without `adapter` or if one is on it. Raises ParameterError for a model that reads no
-    encoder of its own, or one drawn from a seed."""
+    encoder of its own, one that is no Longformer, or one drawn from a seed."""
     if not adapter or attached(model) is not None:
         return
     base = model.config.name_or_path
     if not hasattr(model, ENCODER) or tokenizer is None:
         raise ParameterError(
             f'adapter is {adapter!r}, but {type(model).__name__} trains no encoder; write ""'
+        )
+    if model.config.model_type != ENCODER:
+        raise ParameterError(
+            f'adapter is {adapter!r}, but {base} is no Longformer, which it is for; write ""'
         )
     if not base or base == SCRATCH:
         raise ParameterError(f'adapter is {adapter!r}, but its base would be drawn from a seed; write ""')

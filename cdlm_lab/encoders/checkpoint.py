@@ -194,6 +194,7 @@ def read_model(
                     dtype=torch.float32,
                     ignore_mismatched_sizes=True,  # they are reported below, with the other faults
                     output_loading_info=True,
+                    key_mapping=getattr(model_class, "key_mapping", None),
                 )
         except OSError as error:  # only of a hub name: a folder was checked above
             raise CheckpointError(

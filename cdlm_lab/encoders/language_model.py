@@ -9,11 +9,11 @@ encoder most of the arithmetic. Without labels it returns the logits of all toke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -178,6 +178,7 @@ class _MaskedTokensLM:
     attention_dropout: tuple[str, ...]
     global_projections: bool  # True = global tokens have their own
     inner_matrices: int  # of a feed-forward block
+    key_mapping: ClassVar[Mapping[str, str] | None] = None  # names of weights in a model of a task -> here
     # the training loop then counts the masked tokens of the whole effective batch
     accepts_loss_kwargs = True
 
@@ -236,6 +237,7 @@ class CrossDocumentModernBert(_MaskedTokensLM, ModernBertForMaskedLM):
     hidden_dropout = ("mlp_dropout", "embedding_dropout", "hidden_dropout_prob")
     attention_dropout = ("attention_dropout", "attention_probs_dropout_prob")
     global_projections, inner_matrices = False, 3
+    key_mapping: ClassVar = {r"^longformer\.": "model."}
 
     def lm_head(self, states: Tensor) -> Tensor:
         """Logits (..., vocab) of last hidden states (..., dim)."""

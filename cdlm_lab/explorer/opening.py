@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from transformers import LongformerForMaskedLM, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.clusters import open_corpus
 from cdlm_lab.data.coreference import document_of_spans
@@ -28,6 +28,7 @@ from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Token
 from cdlm_lab.data.splits import SPLITS
 from cdlm_lab.data.words import plain_word
 from cdlm_lab.encoders.checkpoint import CheckpointError, is_trained
+from cdlm_lab.encoders.language_model import LANGUAGE_MODELS
 from cdlm_lab.encoders.model_folder import MODEL_FOLDER
 from cdlm_lab.encoders.variants import VARIANTS, checkpoint_of
 from cdlm_lab.examples.packing import equal_share
@@ -283,7 +284,9 @@ def models_to_open(analysis: Analysis) -> dict[str, NamedModel]:
 
 def _is_language_model(folder: Path) -> bool:
     try:
-        return (folder / "tokenizer.json").is_file() and is_trained(str(folder), LongformerForMaskedLM)
+        if not (folder / "tokenizer.json").is_file():
+            return False
+        return any(is_trained(str(folder), kind.plain_class) for kind in LANGUAGE_MODELS.values())
     except CheckpointError:
         return False
 

@@ -4,13 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from modernbert import save_modernbert
 from transformers import AutoModelForMaskedLM
 
 import cdlm_lab
+from cdlm_lab.encoders.adapter import attach
+from cdlm_lab.encoders.encoder import load_encoder
 from cdlm_lab.encoders.packed import ModernBertModel
 from cdlm_lab.explorer import ranks
 from cdlm_lab.explorer.explorer import explore
+from cdlm_lab.explorer.opening import models_to_open
+from cdlm_lab.parameters import ParameterError
 from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.pretraining import experiment as pretraining
 from cdlm_lab.tasks.pretraining import perplexity
@@ -65,6 +70,7 @@ def test_notebook_11_reads_it(trained: Path) -> None:
     explored = explore(analysis, models=["cdlm"])
     assert explored.view.answer["panels"]
     assert explored.view.options["cuts"]
+    assert any(key.endswith("cdlm/model") for key in models_to_open(analysis))
 
 
 def test_it_is_the_base_of_a_coreference_scorer(trained: Path) -> None:
@@ -79,6 +85,11 @@ def test_it_is_the_base_of_a_coreference_scorer(trained: Path) -> None:
     run = coreference.prepare(coreference.Settings(**form, **sizes, **FORM, context="sentences"))
     assert isinstance(run.model.longformer, ModernBertModel)
     coreference.train(run)
+    model = str(trained / "events" / "model")
+    weights = load_encoder(model, **FORM)[0].state_dict()
+    assert all(torch.equal(one, weights[name]) for name, one in run.model.longformer.state_dict().items())
+    with pytest.raises(ParameterError, match="is no Longformer, which it is for"):
+        attach(run.model, run.tokenizer, "lora", seed=0)
     loaded = cdlm_lab.load(str(trained / "events"))
     documents = {"a": "A <m>blast</m> hit the town.", "b": "The <m>explosion</m> hit it."}
     assert 1 <= len(loaded.clusters(documents, threshold=0.5)) <= 2
