@@ -133,6 +133,7 @@ class LocalGlobalSelfAttention(LocalGlobalAttention):
         tokens, and with `output_attentions` the weights as `banded_weights` returns them. Hugging Face's
         layers hand on as `attention_mask` what they are given, here the plan; or `EveryToken`, for states
         (batch, seq, embed) that are not packed."""
+        hidden_states = _as_products(hidden_states)
         if isinstance(attention_mask, EveryToken):
             projected = (self._heads(of, hidden_states) for of in LOCAL_PROJECTIONS)
             return (self.to_every_token(*projected, attention_mask),)
@@ -151,7 +152,7 @@ class LocalGlobalSelfAttention(LocalGlobalAttention):
     def of_globals(self, hidden_states: Tensor, plan: Plan) -> Tensor:
         """The context of the global tokens alone, (n_global, embed), computing nothing else, from packed
         states (1, tokens, embed). Nothing is recorded."""
-        plan, tokens = cut_plan(self, plan), hidden_states[0]
+        plan, tokens = cut_plan(self, plan), _as_products(hidden_states[0])
         if not len(plan.global_places):
             return tokens[:0]
         if self._globals_are_few(tokens, plan):
@@ -209,6 +210,15 @@ def _joined(of_locals: Tensor, of_globals: Tensor, plan: Plan, *, tokens: int) -
         if len(plan.global_places):
             context.index_copy_(0, plan.global_places, of_globals.flatten(1))
     return context
+
+
+def _as_products(tokens: Tensor) -> Tensor:
+    """Tokens in the precision in which autocast multiplies them, converted once for all projections; where
+    gradients are wanted as they are, since theirs are summed in float32."""
+    kind = tokens.device.type
+    if torch.is_grad_enabled() or not torch.is_autocast_enabled(kind):
+        return tokens
+    return tokens.to(torch.get_autocast_dtype(kind))
 
 
 def _dense_on_packed(packed: Projections, *, plan: Plan, dropout: float) -> tuple[Tensor, Tensor]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from cdlm_lab.attention.cut import Cut
 from cdlm_lab.data.convert.written import save_clusters
 from cdlm_lab.data.files import DataError
 from cdlm_lab.data.marked import has_marks, marked_texts, pasted_documents, with_marks
-from cdlm_lab.data.records import CoreferenceMention, Span, Topic, characters
+from cdlm_lab.data.records import CoreferenceDocument, CoreferenceMention, Span, Topic, characters
 from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.parameters import ParameterError
 from cdlm_lab.progress import bars_after
 from cdlm_lab.runs.opened import model_of_run, settings_of_run
 from cdlm_lab.tasks.coreference import experiment as coreference
-from cdlm_lab.tasks.coreference.examples import group_mentions
+from cdlm_lab.tasks.coreference.examples import group_mentions, pairs_within
 from cdlm_lab.tasks.coreference.found import Finder, found_spans
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Scorer, pair_examples, predict_groups
 from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters, texts_html
@@ -84,7 +86,7 @@ class CoreferenceModel:
     profile: TextProfile | None = field(default=None, repr=False)
     corpus: str = "storyworld"  # what it was trained on
     open_finder: Callable[[str], Finder] | None = field(default=None, repr=False)  # by name; "" = the default
-    _scored: list[ScoredOwn] = field(default_factory=list, repr=False)  # the last one: at most one
+    _scored: list[ScoredOwn] = field(default_factory=list, repr=False)  # the last ones
 
     @property
     def example(self) -> dict[str, Any]:
@@ -121,8 +123,8 @@ class CoreferenceModel:
             why = "the run chose none" if chosen is None else "it must lie between 0 and 1"
             raise ParameterError(f"threshold is {chosen}: {why}; give one, such as 0.5")
 
-        def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:  # the pairs of each are read in batches
-            return [self._clusters(one, chosen, Cut.of(cut)) for one in topics]
+        def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:
+            return self._clusters(topics, chosen, Cut.of(cut))
 
         return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
@@ -151,9 +153,12 @@ class CoreferenceModel:
         found = {} if any(map(has_marks, texts.values())) else self._found(texts, mentions)
         return {name: with_marks(text, found.get(name, ())) for name, text in texts.items()}
 
-    def _clusters(self, own: OwnTopic, threshold: float, cut: Cut | None) -> Clusters:
+    def _clusters(self, own: Sequence[OwnTopic], threshold: float, cut: Cut | None) -> list[Clusters]:
         with bars_after(PATIENCE), apart(self.scorer.model, self.scorer.tokenizer, cut):
-            scored = self._score(own.topic, cut)
+            scored = self._score([one.topic for one in own], cut)
+        return [self._clustered(*each, threshold) for each in zip(own, scored, strict=True)]
+
+    def _clustered(self, own: OwnTopic, scored: ScoredOwn, threshold: float) -> Clusters:
         records = {one.id: one for one in own.topic.documents}
 
         def mention(one: CoreferenceMention) -> Mention:
@@ -176,20 +181,45 @@ class CoreferenceModel:
             cut=warn_of_cut(scored.cut),
         )
 
-    def _score(self, topic: Topic, apart: Cut | None) -> ScoredOwn:
-        """The scores of all pairs of mentions; those of the last topic and cut are kept."""
-        for kept in self._scored:
-            if (kept.topic, kept.apart) == (topic, apart):
-                return kept
-        one, groups = self.scorer, group_mentions([topic], self.kind, "topic", None)
-        examples = pair_examples(one.settings, one.tokenizer, [topic], groups)
-        sizes = [examples.size_of(number) for number in range(len(examples))]
-        (prediction,) = predict_groups(one, examples, groups, file=None, name="scoring your documents")
-        read, lost = (sum(column) for column in zip(*((s.length, s.lost_tokens) for s in sizes), strict=True))
+    def _score(self, topics: Sequence[Topic], apart: Cut | None) -> list[ScoredOwn]:
+        """The scores of all pairs of mentions within each topic, which are read in batches together; those
+        of the last topics and cut are kept."""
+        if [one[:2] for one in self._scored] == [(topic, apart) for topic in topics]:
+            return list(self._scored)
+        one, unlike = self.scorer, [_numbered(topic, number) for number, topic in enumerate(topics)]
+        groups = group_mentions(unlike, self.kind, "topic", None)
+        examples = pair_examples(one.settings, one.tokenizer, unlike, groups)
+        ends = np.cumsum([len(pairs_within([group])) for group in groups])
+        read = [examples.size_of(number) for number in range(len(examples))]
+        most = (
+            one.settings.micro_batch_size * one.settings.max_length
+        )  # tokens of a batch, as of longer texts
+        form = {"batch_size": most // max((size.length for size in read), default=1)}
+        predictions = predict_groups(one, examples, groups, file=None, name="scoring your documents", **form)
+        topic_of = [
+            np.searchsorted(ends, examples.pairs_of(n)[0], side="right") for n in range(len(examples))
+        ]
         policy = f"a pair has {one.settings.max_length:,}, of its documents what is nearest to the mentions"
-        cut = cut_in_words("pairs of documents", lost=lost, of=read + lost, policy=policy)
-        self._scored[:] = [ScoredOwn(topic, apart, prediction, cut)]
-        return self._scored[0]
+        self._scored.clear()
+        for number, (topic, prediction) in enumerate(zip(topics, predictions, strict=True)):
+            (group,) = group_mentions([topic], self.kind, "topic", None)  # with the names as given
+            sizes = [size for size, of in zip(read, topic_of, strict=True) if of == number]
+            lost = sum(size.lost_tokens for size in sizes)
+            of = lost + sum(size.length for size in sizes)
+            cut = cut_in_words("pairs of documents", lost=lost, of=of, policy=policy)
+            self._scored.append(ScoredOwn(topic, apart, replace(prediction, group=group), cut))
+        return list(self._scored)
+
+
+def _numbered(topic: Topic, number: int) -> Topic:
+    """A topic whose name, documents and mentions are named apart from those of topics with other numbers."""
+
+    def named(document: CoreferenceDocument) -> CoreferenceDocument:
+        name = f"{number} {document.id}"
+        mentions = tuple(replace(one, document=name) for one in document.mentions)
+        return replace(document, id=name, topic=str(number), mentions=mentions)
+
+    return Topic(id=str(number), documents=tuple(map(named, topic.documents)))
 
 
 class OwnTopic(NamedTuple):

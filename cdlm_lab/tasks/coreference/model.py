@@ -68,9 +68,7 @@ class _Scorer(EncoderWithHead):
             raise ValueError(
                 "[CLS] and the tokens of all mentions must be global: set them to 1 in global_attention_mask"
             )
-        return self.longformer(
-            input_ids, attention_mask, global_attention_mask, plan=plan
-        ).last_hidden_state
+        return self.longformer(input_ids, attention_mask, global_attention_mask, plan=plan).last_hidden_state
 
 
 class PairScorer(_Scorer):
@@ -128,10 +126,11 @@ class OneReadingScorer(_Scorer):
         `mentions`: (batch, mention, dim)."""
         hidden, activation, out = self.scorer
         of_text, of_i, of_j, of_both = hidden.weight.chunk(4, dim=1)
-        summed = nn.functional.linear(first, of_text, hidden.bias)[row]  # (pairs, HIDDEN)
-        summed = summed + nn.functional.linear(mentions, of_i)[row, i]
-        summed = summed + nn.functional.linear(mentions, of_j)[row, j]
-        summed = summed + nn.functional.linear(mentions[row, i] * mentions[row, j], of_both)
+        of_first = (
+            nn.functional.linear(mentions, of_i) + nn.functional.linear(first, of_text, hidden.bias)[:, None]
+        )
+        summed = of_first[row, i] + nn.functional.linear(mentions, of_j)[row, j]  # (pairs, HIDDEN)
+        summed = torch.addmm(summed, mentions[row, i] * mentions[row, j], of_both.T)
         return out(activation(summed)).squeeze(-1)
 
 

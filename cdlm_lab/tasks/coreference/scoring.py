@@ -113,9 +113,9 @@ def beside(file: Path | None, what: str) -> Path | None:
 
 
 def scored(prepared: Scorer, examples: Examples, **more: Any) -> np.ndarray:
-    """Probabilities of all pairs as the settings say. `more`: file, name and share, see `score_pairs`."""
+    """Probabilities of all pairs as the settings say. `more`: other arguments of `score_pairs`."""
     form = {"batch_size": prepared.settings.micro_batch_size, "precision": prepared.settings.precision}
-    return score_pairs(on_default_device(prepared.model), examples, **form, **more)
+    return score_pairs(on_default_device(prepared.model), examples, **form | more)
 
 
 class FirstScores(NamedTuple):
@@ -187,10 +187,11 @@ def predict_groups(
     file: Path | None,
     name: str,
     first: FirstScores | None = None,
-    share: Share = ALONE,
+    **more: Any,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group; with `first`, read only those in doubt: others keep their score."""
-    more = {"file": file, "name": name, "share": share}
+    """Score every pair of every group; with `first`, read only those in doubt: others keep their score.
+    `more`: other arguments of `score_pairs`."""
+    more |= {"file": file, "name": name}
     if first is None:
         scores = scored(prepared, examples, **more)
     else:
