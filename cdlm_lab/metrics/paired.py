@@ -40,11 +40,6 @@ class Comparison:
     p: float  # two-sided, over clusters; null hypothesis: the systems are exchangeable within clusters
     clusters: int
 
-    @property
-    def least_p(self) -> float:
-        """The smallest p that as many clusters allow."""
-        return least_p(self.clusters)
-
 
 def least_p(clusters: int) -> float:
     """The smallest p-value that `compare` can give for as many clusters."""

@@ -39,24 +39,18 @@ def recorded_table(
     where = _place(recorded)
     if (report := _report(recorded, folder)) is None:
         return Shown(f"<p>{_MISSING.format(where)}</p>")
-    split = split or LAYOUTS[report.name].split
-    labels = labels_of(report, LAYOUTS[report.name])
-    measured = {one: label for one, label in labels.items() if any(row.system == one for row in report.rows)}
-    labels = {one: f"{label} {report.mark}".strip() for one, label in (systems or measured).items()}
+    layout = LAYOUTS[report.name]
+    ours = replace(layout, shown=[one for one in layout.shown if not one.heading.published])
+    split, named = split or layout.split, systems or labels_of(report, layout)
+    labels = {one: f"{label} {report.mark}".strip() for one, label in named.items()}
     facts = [f"{one} = {json.dumps(report.parameters[one])}" for one in shown]
     what = f"recorded: {_corpus(report)}, {split_in_words(split)}"
     caption = ", ".join([what, *facts])
     form = {"labels": labels, "group": group, "split": split, "caption": caption}
-    table = score_table(report, LAYOUTS[report.name], **form)
-    kept = [number for number, column in enumerate(table.columns) if not column.published]
+    table = score_table(report, ours, **form)
     marked = f" {UNCLEAN}: made by a program with uncommitted changes." if report.mark else ""
-    return replace(
-        table,
-        columns=[table.columns[number] for number in kept],
-        rows=[[row[number] for number in kept] for row in table.rows],
-        note=table.note + marked,
-        sources=[f"Recorded in {where}; not tested against the rows of this run."],
-    )
+    sources = [f"Recorded in {where}; not tested against the rows of this run."]
+    return replace(table, note=table.note + marked, sources=sources)
 
 
 _MISSING = "Recorded results ({}) are part of a clone of the project only."

@@ -1,18 +1,12 @@
 """The live curve: throttled, small, honest about what it knows; and the drawing of a training run."""
 
 import math
-import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 
-import cdlm_lab
 from cdlm_lab.views.live_curve import LiveCurve, LiveCurves, curve_svg, smoothed
 
 
@@ -142,31 +136,6 @@ def test_below_a_curve_in_jupyterlab_there_are_no_lines(capsys, monkeypatch: pyt
     monkeypatch.delenv("JPY_SESSION_NAME")  # papermill
     LiveCurve(show=lambda text: None)(record)
     assert capsys.readouterr().out.startswith("step 1 |")
-
-
-def test_under_papermill_the_notebook_stays_small_and_the_log_is_written(tmp_path):
-    cell = (
-        "from cdlm_lab.views.live_curve import LiveCurve\n"
-        "with LiveCurve() as curve:\n"
-        "    for step in range(500):\n"
-        "        curve({'step': step, 'loss': 9 - step / 100})\n"
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, tmp_path / "in.ipynb")
-    options = ["--log-output", "--no-progress-bar", "in.ipynb", "out.ipynb"]
-    command = [sys.executable, "-m", "papermill", *options]
-    # The kernel starts in another folder and must find the package even where it is not installed.
-    environment = os.environ | {"PYTHONPATH": str(Path(cdlm_lab.__file__).parents[1])}
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=environment)
-    assert run.returncode == 0, run.stderr
-    assert "step 0 | training loss 9.000" in run.stderr + run.stdout
-    assert (tmp_path / "out.ipynb").stat().st_size < 50_000
-    outputs = nbformat.read(tmp_path / "out.ipynb", as_version=4).cells[0].outputs
-    pictures = [output for output in outputs if output.output_type == "display_data"]
-    assert len(pictures) == 1
-    assert "data:image/svg+xml;base64," in pictures[0].data["text/html"]
-    assert ">499<" in pictures[0].data["text/html"]  # the last state, not the first
 
 
 @pytest.mark.parametrize(("count", "span"), [(50, 4), (600, 10), (7000, 100)])
