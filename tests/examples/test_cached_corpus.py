@@ -2,8 +2,6 @@
 
 import errno
 import json
-import multiprocessing
-import os
 import re
 import threading
 import time
@@ -320,24 +318,6 @@ def test_a_damaged_file_says_what_to_do(kind, tokenizer, tmp_path):
     wanted = rf"{kind.file} cannot be read .*; delete the folder .*fp and run again"
     with pytest.raises(ValueError, match=wanted):
         kind.build(tokenizer, tmp_path)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="dies by fork: until written for Windows")
-def test_a_killed_build_is_not_taken_for_complete_and_is_cleared_away(kind, tokenizer, tmp_path):
-    def killed() -> None:
-        def records() -> Iterator[Any]:
-            yield from map(kind.long, range(200))  # more than are kept in memory
-            os._exit(9)
-
-        kind.make(records, tokenizer, cache_dir=tmp_path, fingerprint="fp")
-
-    child = multiprocessing.get_context("fork").Process(target=killed)
-    child.start()
-    child.join(60)
-    assert child.exitcode == 9
-    assert [name for name in leftovers(tmp_path) if name.endswith(".unfinished")], "nothing to clear away"
-    assert len(kind.build(tokenizer, tmp_path)) == kind.rows
-    assert leftovers(tmp_path) == ["fp"]
 
 
 def test_of_two_at_once_one_builds_and_the_other_waits(kind, tokenizer, tmp_path):
