@@ -40,8 +40,8 @@ ANSWERS, CLAIMS, ATTENTION = "answer selection", "fact verification", "attention
 class Experiment:
     """What the results book needs to know about an experiment whose reports fill tables."""
 
-    rows: tuple[str, ...]  # parameters that distinguish rows, so they may differ within one table
     test: tuple[str, ...]  # parameters that determine the test data
+    rows: tuple[str, ...] = ("systems",)  # those that distinguish rows, so they may differ within one table
 
 
 def is_cosine(system: str) -> bool:
@@ -55,40 +55,20 @@ _STORIES = ("corpus", "held_out_stories")
 _PERPLEXITY_TEST = ("corpus", "split", "clusters", "minimum_documents", "packing")
 EXPERIMENTS: Mapping[str, Experiment] = {
     PERPLEXITY: Experiment(
-        rows=(*_MODELS, "batch_size"),
-        test=(*_PERPLEXITY_TEST, "max_length", "mask_probability"),
+        rows=(*_MODELS, "batch_size"), test=(*_PERPLEXITY_TEST, "max_length", "mask_probability")
     ),
     COREFERENCE: Experiment(
         rows=("model", "context", "max_length", "window", "compare_with"),
         test=(*_STORIES, "kind", "topic_level", "predicted_topics", "test_topics", "singletons"),
     ),
-    MATCHING: Experiment(
-        rows=("systems",),
-        test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences"),
-    ),
-    ALIGNMENT: Experiment(
-        rows=("systems",),
-        test=("matching_run", "reading"),
-    ),
-    QUESTIONS: Experiment(
-        rows=("systems",),
-        test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "data_seed"),
-    ),
-    TAGGING: Experiment(
-        rows=("systems", "sweep"),
-        test=(*_STORIES, "held_out_documents"),
-    ),
-    ANSWERS: Experiment(
-        rows=("systems",),
-        test=(*_STORIES, "test_corpus"),
-    ),
-    CLAIMS: Experiment(
-        rows=("systems",),
-        test=(*_STORIES, "labels", "evidence", "evidence_sentences"),
-    ),
+    MATCHING: Experiment(test=(*_STORIES, "unrelated", "negatives_per_positive", "passage_sentences")),
+    ALIGNMENT: Experiment(test=("matching_run", "reading")),
+    QUESTIONS: Experiment(test=(*_STORIES, "passage_sentences", "paragraphs", "seen", "data_seed")),
+    TAGGING: Experiment(rows=("systems", "sweep"), test=(*_STORIES, "held_out_documents")),
+    ANSWERS: Experiment(test=(*_STORIES, "test_corpus")),
+    CLAIMS: Experiment(test=(*_STORIES, "labels", "evidence", "evidence_sentences")),
     ATTENTION: Experiment(
-        rows=_MODELS,
-        test=("corpus", "split", "stories", "pairs", "candidates", "max_length"),
+        rows=_MODELS, test=("corpus", "split", "stories", "pairs", "candidates", "max_length")
     ),
 }
 
