@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from IPython.display import HTML
 
 from cdlm_lab.encoders.variants import variant_name
-from cdlm_lab.explorer.cuts import CutScores
+from cdlm_lab.explorer.cuts import LOCAL, WHOLE, CutScores
 from cdlm_lab.explorer.rank_figures import (
     COREFERRING,
     OTHERS,
@@ -34,7 +34,19 @@ from cdlm_lab.views.before_training import facts_table, time_taken
 from cdlm_lab.views.figures import keep_figure
 from cdlm_lab.views.html import seconds_in_words
 from cdlm_lab.views.score_tables import Layout, each, score_table
-from cdlm_lab.views.tables import POINTS, Cell, ScoreTable, SystemRow, p_text, published, seeds, text_table
+from cdlm_lab.views.tables import (
+    PER_CENT,
+    PERPLEXITY,
+    POINTS,
+    Cell,
+    ScoreTable,
+    SystemRow,
+    number_cell,
+    p_text,
+    published,
+    seeds,
+    text_table,
+)
 
 RANK_GAPS = {"gap/event": "gap, events", "gap/entity": "gap, entities"}
 
@@ -111,28 +123,28 @@ def gap_view(report: Report) -> ScoreTable:
 
 
 def cut_view(scores: CutScores) -> ScoreTable:
-    """What attention between documents is worth: each condition's scores with 95% intervals, and below them
-    how far it is from the whole model."""
-    names = {
-        "cross_document_perplexity": "perplexity of words that only another document has",
-        "perplexity": "perplexity of all hidden words",
-        "coreference": "event pairs right, %",
-        "matching": "document pairs right, %",
+    """What attention between documents is worth: each condition's scores with 95% intervals, and how far it
+    is from the whole model: of a perplexity the factor."""
+    columns = {
+        "cross_document_perplexity": ("perplexity of words that only another document has", PERPLEXITY),
+        "perplexity": ("perplexity of all hidden words", PERPLEXITY),
+        "coreference": ("event pairs right, %", PER_CENT),
+        "matching": ("document pairs right, %", PER_CENT),
     }
-    shown = {name: label for name, label in names.items() if any(row.metric == name for row in scores.rows)}
+    shown = [name for name in columns if any(row.metric == name for row in scores.rows)]
     differences = {(row["a"], row["measure"]): row for row in scores.comparisons}
     cells: dict[str, dict[str, Cell]] = {}
     for row in scores.rows:
-        by, logs = (100, False) if row.metric in ("coreference", "matching") else (1, True)
-        text, below = f"{by * row.value:.3g}", ""
-        if row.low is not None and row.high is not None:  # not known where clusters are too few
-            text += f" [{by * row.low:.3g}, {by * row.high:.3g}]"
+        form, test = columns[row.metric][1], ""
         if other := differences.get((row.system, row.metric)):
-            change, p = other["difference"], f"p {p_text(other['p_holm'])}"
-            below = f"x {math.exp(change):.3g}, {p}" if logs else f"{by * change:+.3g}, {p}"
-        cells.setdefault(row.system, {})[row.metric] = Cell(text=text, below=below)
-    rows = [[name, *(of.get(metric, Cell(text="")) for metric in shown)] for name, of in cells.items()]
-    return text_table(["CDLM reads", *shown.values()], rows)
+            change, p = other["difference"], p_text(other["p_holm"])
+            factor = PERPLEXITY.write([math.exp(change)])[0]
+            by = f"\u00d7 {factor}" if form is PERPLEXITY else f"{100 * change:+.1f}"
+            test = f"{by}, p {p}"
+        cells.setdefault(row.system, {})[row.metric] = replace(number_cell(row, form), test=test)
+    ordered = sorted(cells, key=lambda name: (name != WHOLE, name == LOCAL))
+    rows = [[name, *(cells[name].get(metric, Cell()) for metric in shown)] for name in ordered]
+    return text_table(["CDLM reads", *(columns[metric][0] for metric in shown)], rows)
 
 
 def distribution_view(analysis: Analysis, measured: Measured) -> go.Figure:

@@ -1,6 +1,7 @@
 """What attention between documents is worth: conditions, scores, the table, and what is kept."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,9 +44,20 @@ def test_the_table_shows_scores_with_intervals_and_their_distance() -> None:
     table = cut_view(cuts.compare(items))
     assert [heading.name for heading in table.columns] == ["CDLM reads", "document pairs right, %"]
     cells = [row[1] for row in table.rows]
-    assert [cell.text.split()[0] for cell in cells] == ["75", "25"]
-    assert cells[0].below == ""
-    assert cells[1].below.startswith("-50, p ")
+    assert [cell.text for cell in cells] == ["75.0", "25.0"]
+    assert cells[1].below.startswith("[0.0, ")
+    assert cells[0].test == ""
+    assert cells[1].test.startswith("-50.0, p ")
+
+
+def test_the_whole_model_comes_first_and_large_perplexities_are_plain_numbers() -> None:
+    folder = Path(__file__).parents[2] / "data" / "results"
+    rows = cut_view(cuts.read_scores(folder / "cut_storyworld.json")).rows
+    cells = {name.text: first for name, first, *_ in rows}
+    assert [*cells][:2] == ["whole", "all layers cut"]
+    assert [*cells][-1] == cuts.LOCAL
+    control = cells["as much cut within documents"]
+    assert (control.text, control.test) == ("1,481", "\u00d7 677.9, p < 0.001")
 
 
 def test_scores_are_kept_in_the_run_folder_and_other_corpora_have_none(analysis, tmp_path) -> None:
