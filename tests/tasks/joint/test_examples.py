@@ -1,14 +1,18 @@
 """Questions with candidates and claims with evidence: orders, sequences, data sets and batches."""
 
 import hashlib
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.records import CandidateSet, EvidencedClaim
+from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens, encode_pieces
 from cdlm_lab.tasks.joint import examples as candidate_examples
 from cdlm_lab.tasks.joint.examples import (
@@ -39,6 +43,14 @@ def test_the_fixed_order_is_that_of_the_hashes():
     assert fixed_order(["a\ud800", "b"], key="q").tolist() in ([0, 1], [1, 0]), "half a pair of JSON"
 
 
+@given(st.lists(st.text(max_size=3), unique=True, max_size=7), st.randoms(use_true_random=False))
+def test_the_fixed_order_does_not_depend_on_the_order_of_the_file(texts, random):
+    moved = random.sample(texts, len(texts))
+    first, second = fixed_order(texts, key="q"), fixed_order(moved, key="q")
+    assert [texts[n] for n in first] == [moved[n] for n in second]
+    assert sorted(first) == list(range(len(texts)))
+
+
 def test_groups_have_each_candidate_once():
     order = [3, 0, 4, 1, 2]
     for k, groups in ((2, [[3, 0], [4, 1], [2]]), (5, [order]), (9, [order])):
@@ -62,15 +74,45 @@ def test_a_cascade_by_hand():
     assert result[1] > result[0] == result[4] > result[2] == result[3] > result[5]
 
 
+@given(st.lists(st.tuples(st.integers(-1, 1), st.none() | st.integers(-1, 1)), min_size=1, max_size=6))
+def test_any_two_of_a_cascade_are_ordered_by_its_definition(candidates):
+    pairwise = np.array([first for first, _ in candidates], dtype=float)
+    joint = np.array([NAN if second is None else second for _, second in candidates], dtype=float)
+    keys = [(1, b) if b is not None else (0, a) for a, b in candidates]
+    result = cascade_scores(pairwise, joint)
+    for first, key in zip(result, keys, strict=True):
+        for second, other in zip(result, keys, strict=True):
+            assert (first > second) == (key > other)
+            assert (first == second) == (key == other)
+
+
 SPECIAL = SpecialTokens(
     start=1, end=2, cls=3, sep=4, pad=0, mask=5, all_special=frozenset(range(6)), vocabulary_size=100
 )
 LAYOUT = JointLayout(sentences=4, length=4)
 COMPACT = JointLayout(sentences=4, length=4, positions="compact")
+CANDIDATES = st.lists(st.none() | st.lists(st.integers(6, 99), max_size=6), min_size=3, max_size=3)
+
+
+def passes_of(**settings) -> Passes:
+    return Passes(**{"items": 1, "seed": 0, "stream": 1, **settings})
 
 
 def written(*pieces) -> candidate_examples.JointSequence:
     return joint_sequence(pieces, layout=LAYOUT, special=SPECIAL)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: passes_of(items=0), "there are no examples to make"),
+        (lambda: passes_of(seed=-1), "seed is -1; it must be at least 0"),
+        (lambda: passes_of(size=0), "size is 0; it must be at least 1"),
+    ],
+)
+def test_messages(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        call()
 
 
 def test_a_sequence_by_hand():
@@ -96,6 +138,31 @@ def test_a_sequence_by_hand():
     assert compact.position_ids.tolist() == [0, 1, 2, 3, 4, 5, 6]
     for name in ("input_ids", "token_type_ids", "starts", "cut"):
         assert getattr(strided, name).tolist() == getattr(compact, name).tolist()
+
+
+def padded_positions(pieces: list) -> list[int]:
+    """Compute positions by the paper's definition: pad each sentence to L, number all, drop the padding."""
+    numbers = []
+    for sentence, one in enumerate(pieces):
+        row = [] if one is None else ["front", *one][: LAYOUT.length]
+        padded = row + ["pad"] * (LAYOUT.length - len(row))
+        first = sentence * LAYOUT.length
+        numbers += [place for place, token in enumerate(padded, start=first) if token != "pad"]
+    return numbers
+
+
+@given(st.lists(st.integers(6, 99), max_size=6), CANDIDATES)
+def test_a_sequence_is_the_padded_one_without_padding(question, candidates):
+    pieces = [question, *candidates]
+    result = written(*pieces)
+    assert result.position_ids.tolist() == padded_positions(pieces)
+    assert (result.token_type_ids == result.position_ids // LAYOUT.length).all()
+    for number, one in enumerate(pieces):
+        own = result.input_ids[result.sentence == number].tolist()
+        assert own == ([] if one is None else [3 if number == 0 else 4, *one[:3]])
+        assert result.cut[number] == (0 if one is None else len(one) - len(own) + 1)
+        start = result.starts[number]
+        assert start == -1 if one is None else result.position_ids[start] == number * LAYOUT.length
 
 
 def in_words(ids: np.ndarray | torch.Tensor, tokenizer) -> str:
@@ -195,6 +262,18 @@ def test_for_testing_each_candidate_is_read_once_in_the_fixed_order(make):
         labels = [int(SETS[number].correct[candidate]) for candidate in group]
         assert examples[index]["labels"].tolist() == labels + [-100] * (3 - len(group))
     assert examples.describe(0).cut.sum() + examples.describe(1).cut.sum() == 1, "w15 of the third candidate"
+
+
+def test_labels_and_the_order_of_the_file_do_not_decide_the_order_for_testing(make):
+    one = SETS[0]
+    other = replace(one, correct=tuple(not right for right in one.correct))
+    turned = replace(one, candidates=one.candidates[::-1], correct=one.correct[::-1])
+    plain, flipped, reversed_ = (make(records=[each]) for each in (one, other, turned))
+    for index in range(2):
+        ids = plain[index]["input_ids"].tolist()
+        assert ids == flipped[index]["input_ids"].tolist() == reversed_[index]["input_ids"].tolist()
+        assert plain[index]["labels"].tolist() == reversed_[index]["labels"].tolist()
+        assert plain[index]["labels"].tolist() != flipped[index]["labels"].tolist()
 
 
 def test_training_reads_each_candidate_once_in_each_pass_in_another_order(make):

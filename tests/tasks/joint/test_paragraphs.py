@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ from cdlm_lab.tasks.joint.paragraphs import (
     train,
 )
 from cdlm_lab.tasks.joint.paragraphs_view import facts
+from cdlm_lab.training import fine_tuning
 from cdlm_lab.training.trainer import TrainingResult
 
 SMALL = Settings(
@@ -244,6 +246,38 @@ def test_each_split_has_documents_and_chance_of_its_own(finished: Finished):
         assert len(splits[split].examples) == splits[split].examples.counts.sources
 
 
+def without_times(result: TrainingResult) -> list[dict]:
+    return [{name: value for name, value in one.items() if name != "seconds"} for one in result.history]
+
+
+def test_a_killed_run_goes_on_as_if_it_had_not_been(finished: Finished, cache: Path, small: Settings):
+    def killed(record: dict) -> None:
+        if record["step"] == 3:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        train(prepare(small, cache=cache), on_log=killed)
+    assert not (Path(small.run_folder) / MODEL_FOLDER).exists()
+    run = prepare(small, cache=cache)
+    assert without_times(train(run)) == without_times(finished[1])
+    for name, weight in finished[0].model.state_dict().items():
+        assert weight.equal(run.model.state_dict()[name]), name
+
+
+def test_an_interrupted_run_and_other_processes_leave_no_model(
+    cache: Path, small: Settings, monkeypatch: pytest.MonkeyPatch
+):
+    ended = SimpleNamespace(interrupted=True, steps=2)
+    monkeypatch.setattr(fine_tuning, "train_in_processes", lambda *_, **__: ended)
+    run = prepare(small, cache=cache)
+    with pytest.raises(KeyboardInterrupt, match="Stopped after step 2, which is kept: run"):
+        train(run)
+    ended.interrupted = False
+    monkeypatch.setenv("RANK", "1")
+    assert train(run) is ended
+    assert not (Path(small.run_folder) / MODEL_FOLDER).exists()
+
+
 # ---- before the start, and the report ----
 
 
@@ -277,6 +311,9 @@ def test_the_report_has_scores_and_where_they_come_from(report: Report, finished
     assert {record["step"] for record in report.tables["history"]} == {1, 2, 3, 4}
     assert paragraphs_view.score_table(report).html().count("<tr") == 1 + 9
     assert len(paragraphs_view.losses_figure(report).data) == 4
+
+
+# ---- examples ----
 
 
 # ---- scores by hand ----

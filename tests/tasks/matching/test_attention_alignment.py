@@ -123,6 +123,18 @@ def all_ways(model: LongformerModel, sequence: MatchSequence, side: int) -> list
     return [way(model, sequence, document=side) for way in (by_global_attention, by_encodings)]
 
 
+def test_swapped_documents_swap_their_scores_where_positions_say_nothing():
+    """Without position embeddings, and with a window over all of it, the order of documents is unknown."""
+    model = model_of()
+    with torch.no_grad():
+        model.embeddings.position_embeddings.weight.zero_()
+    for layer in model.encoder.layer:
+        layer.attention.self.window = 64
+    straight, swapped = sequence_of(A, B), sequence_of(B, A)
+    for side in (0, 1):
+        assert_close(all_ways(model, straight, side), all_ways(model, swapped, 1 - side))
+
+
 def test_padding_changes_nothing(model):
     sequence = sequence_of()
     fill = {"input_ids": PAD, "global_attention_mask": 0, "side": -1, "sentence": -1}

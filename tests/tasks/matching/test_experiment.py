@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score, f1_score
 from tagging_runs import score_of
 
 from cdlm_lab.data.files import DataError
@@ -41,6 +42,17 @@ def test_every_system_is_trained_with_every_seed_and_scored(matched: MatchingRun
     assert report.data["pairs"] == {"train": 12, "dev": 6, "test": 6, "test_one_document": 6}
     for split in ("dev", "test"):
         assert f"storyworld, {split}" in view.score_table(report, split).html()
+
+
+def test_scores_are_those_of_a_second_definition(matched: MatchingRun) -> None:
+    report, gold = read_report(matched.folder), [pair.related for pair in matched.pairs["test"]]
+    for training in matched.trainings:
+        found = matched.read_predictions(matched.files(training)["test"], "test").decisions
+        accuracy, f1 = (
+            score_of(report, training.key[0], "test", name, training.seed) for name in ("accuracy", "f1")
+        )
+        assert accuracy.value == accuracy_score(gold, found)
+        assert f1.value == pytest.approx(f1_score(gold, found, zero_division=0))
 
 
 @pytest.mark.parametrize("field", ["related", "score"])

@@ -1,5 +1,7 @@
 """Tagged documents: long sentences, occurrences of words, and the data set."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,6 +50,10 @@ def words_of(split: SplitDocument) -> str:
     return " | ".join(" ".join(each.words) for each in split.document.sentences)
 
 
+def parts_of(split: SplitDocument, number: int) -> list[TaggedSentence]:
+    return [s for s, origin in zip(split.document.sentences, split.origin, strict=True) if origin == number]
+
+
 def test_long_sentences_are_cut_and_their_tags_joined():
     split = cut(DOCUMENT, most=10)
     assert (
@@ -61,6 +67,40 @@ def test_long_sentences_are_cut_and_their_tags_joined():
     assert tags == [["O", "O", "B-LOC", "I-LOC", "O", "O", "O"], ["B-PER", "O", "O", "O"]]
     for most, parts in ((17, 1), (16, 2)):  # RAIN has 2 + 5 + 3 + 2 + 5 = 17 letters
         assert len(cut(document(RAIN), most=most).origin) == parts
+
+
+SIZES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(SIZES, st.booleans()), max_size=6), st.integers(6, 15))
+def test_no_word_is_lost_and_no_part_is_longer_than_it_must(sentences, most: int):
+    original = document(
+        *(
+            TaggedSentence(
+                words=tuple("x" * size + f"-{n}" for n, size in enumerate(sizes)),
+                tags=tuple(f"B-{n}" for n in range(len(sizes))) if has_tags else None,
+            )
+            for sizes, has_tags in sentences
+        )
+    )
+
+    def pieces(words: tuple[str, ...]) -> list[int]:
+        return [word.index("-") for word in words]
+
+    split = cut(original, most=most, pieces=pieces)
+    gold = [list(original.sentences[number].tags) for number in original.labelled]
+    assert (
+        joined(split, [split.document.sentences[number].tags for number in split.document.labelled]) == gold
+    )
+    for number, whole in enumerate(original.sentences):
+        own = parts_of(split, number)
+        assert sum((part.words for part in own), ()) == whole.words
+        lengths = [sum(pieces(part.words)) for part in own]
+        assert max(lengths) <= most
+        firsts = [pieces(part.words)[0] for part in own[1:]]  # the next word had no room
+        assert all(length + first > most for length, first in zip(lengths, firsts, strict=False))
+        assert {part.tags is None for part in own} == {whole.tags is None}
+    assert list(split.origin) == sorted(split.origin)
 
 
 def test_a_word_without_room_is_a_sequence_and_is_counted():
@@ -92,6 +132,21 @@ def texts(*sentences: str) -> TaggedDocument:
     plain = [text.removesuffix("*") for text in sentences]
     tags = ["O " * len(text.split()) if text.endswith("*") else None for text in sentences]
     return document(*map(sentence, plain, tags))
+
+
+def slow(source: TaggedDocument, *, most: int, target: bool) -> list[list[tuple[int, int, int]]]:
+    """Compute by definition the first K of each word's sorted occurrences, (distance, sentence, word)."""
+    result = []
+    for here in source.labelled:
+        for place, word in enumerate(source.sentences[here].words):
+            same = [
+                (abs(present - here), present, other)
+                for present, sentence in enumerate(source.sentences)
+                for other, text in enumerate(sentence.words)
+                if text == word and (target or (present, other) != (here, place))
+            ]
+            result.append(sorted(same)[:most])
+    return result
 
 
 def rows(result: Occurrences) -> list[list[tuple[int, int, int]]]:
@@ -136,6 +191,36 @@ def test_occurrences_by_hand():
     # of several in an earlier sentence the first come first
     result = nearest_occurrences(texts("x x x", "x*", "x x"), most=3, target=False)
     assert rows(result) == [[(1, 0, 0), (1, 0, 1), (1, 0, 2)]]
+
+
+WORDS = st.lists(st.sampled_from(["a", "A", "b", "a\0", "ä", "cc"]), max_size=6).map(tuple)
+SENTENCES = st.tuples(WORDS, st.booleans()).map(
+    lambda drawn: TaggedSentence(words=drawn[0], tags=("O",) * len(drawn[0]) if drawn[1] else None)
+)
+
+
+@given(st.lists(SENTENCES, max_size=9), st.integers(0, 7), st.booleans())
+def test_occurrences_are_as_the_definition_says(sentences: list[TaggedSentence], most: int, target: bool):
+    source = document(*sentences)
+    result = nearest_occurrences(source, most=most, target=target)
+    assert rows(result) == slow(source, most=most, target=target)
+    assert result.places.shape == (result.starts[-1], most, 2)
+    sizes = [len(source.sentences[number].words) for number in source.labelled]
+    assert np.diff(result.starts).tolist() == sizes
+
+
+def book(words: int, *, labelled: int, seed: int = 0) -> TaggedDocument:
+    """Make a book of Zipf-distributed words in sentences of 5 to 34; the first `labelled` are labelled."""
+    chance = np.random.default_rng(seed)
+    drawn = [f"w{number}" for number in np.minimum(chance.zipf(1.2, size=words), 20_000)]
+    edges = np.cumsum(chance.integers(5, 35, size=words // 5))
+    sentences = (tuple(drawn[a:b]) for a, b in pairwise([0, *edges[edges < words], words]))
+    return document(
+        *(
+            TaggedSentence(words=each, tags=("O",) * len(each) if number < labelled else None)
+            for number, each in enumerate(sentences)
+        )
+    )
 
 
 def test_buckets():

@@ -1,5 +1,5 @@
-"""TF-IDF of the words of documents and attention weights by distance: worked numbers, the paper's views, and
-what is refused."""
+"""TF-IDF of the words of documents and attention weights by distance: worked numbers, second definitions,
+the paper's views, and what is refused."""
 
 import math
 
@@ -49,6 +49,20 @@ def test_worked_scores():
     assert scores(words, 1) == pytest.approx({"the": 0, "old": math.log10(3), "man": math.log10(3)})
     assert scores(labelled_words([A])) == {"mary": 0, "saw": 0}
     assert scores(labelled_words([A], others=[document("e")]))["mary"] > 0, "an empty document counts"
+
+
+def test_a_second_definition():
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(list("aAbBcdefg"), size=rng.integers(1, 40))) for _ in range(12)]
+    documents = [document(str(number), text) for number, text in enumerate(texts)]
+    words = labelled_words(documents[:5], others=documents[5:])
+    lists = [text.lower().split() for text in texts]
+    for number in range(5):
+        result = scores(words, number)
+        assert result.keys() == set(lists[number])
+        for word, score in result.items():
+            idf = math.log10(12 / sum(word in other for other in lists))
+            assert score == pytest.approx((1 + math.log10(lists[number].count(word))) * idf)
 
 
 def test_labelled_words():
