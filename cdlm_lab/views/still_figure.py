@@ -194,7 +194,7 @@ class _Picture:
         same = {name, f"{name[0]}axis{self.layout.get(name, {}).get('matches', ' ')[1:]}"}
         side = name[0]
         on = [trace for trace in self.traces if f"{side}axis{trace.get(f'{side}axis', side)[1:]}" in same]
-        values = [value for trace in on for value in _places(trace, side)]
+        values = [value for trace in on for value in (*_places(trace, side), *_ends(trace, side))]
         self.empty |= set() if on else {name}
         ends = (self.left, self.right) if side == "x" else (self.bottom, self.top)
         return _Axis(name, self.layout, *ends, values)
@@ -511,6 +511,15 @@ def _places(trace: Record, side: str) -> list[Any]:
     count = len(other) if trace.get("type") != "heatmap" else _extent(trace, side)
     first, step = trace.get(f"{side}0", 0), trace.get(f"d{side}", 1)
     return [first + number * step for number in range(count)]
+
+
+def _ends(trace: Record, side: str) -> list[float]:
+    """The ends of the error bars of a trace along an axis."""
+    bars, middle = trace.get(f"error_{side}") or {}, _places(trace, side)
+    above = _values(bars.get("array"))
+    below = [None if less is None else -less for less in _values(bars.get("arrayminus")) or above]
+    reach = (pair for lengths in (above, below) for pair in zip(middle, lengths, strict=False))
+    return [value + length for value, length in reach if None not in (value, length)]
 
 
 def _extent(trace: Record, side: str) -> int:

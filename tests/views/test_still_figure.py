@@ -97,6 +97,11 @@ def test_bars_and_errors_have_their_lengths():
     assert "M150.0 250.0H250.0" in paths, "from 0.25 to 0.75"
 
 
+def test_the_axis_reaches_to_the_ends_of_error_bars():
+    figure = lay_out(go.Figure(go.Scatter(x=["a", "b"], y=[1, 2], error_y={"array": [8, 0]})), title="")
+    assert {"5", "\u22125"} <= {*texts(drawn(figure)).split()}, "from -7 to 9"
+
+
 def test_bars_of_a_group_stand_side_by_side():
     figure = go.Figure([go.Bar(x=["a"], y=[1]), go.Bar(x=["a"], y=[1])])
     margin = {"l": 100, "r": 100, "t": 100, "b": 100}
