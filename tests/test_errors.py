@@ -121,7 +121,7 @@ def test_every_command_prints_any_sign():
         if takes and '__name__ == "__main__"' in text and path.parent.name != "training":
             assert re.search(r"\bprint_any_sign\(\)|\btiming\.arguments\(", text), path
             found.add(path.stem)
-    assert {"command", "page", "readme", "training", "one_run"} <= found
+    assert {"command", "page", "training", "one_run"} <= found
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,7 @@ from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
 from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, dev_judge, first_scores
-from cdlm_lab.tasks.coreference.scoring import (
-    GroupPrediction,
-    Predictions,
-    probabilities,
-)
+from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Predictions, probabilities
 from cdlm_lab.views import charts, html
 from cdlm_lab.views.ask import ask_box
 from cdlm_lab.views.before_training import cost_in_words, facts_table, time_taken
