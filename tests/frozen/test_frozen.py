@@ -49,7 +49,7 @@ TASK_SETS: dict[str, tuple[Callable[..., Iterator[Any]], int, dict[str, Any]]] =
 }
 PLACES, WORDS = 4, 6  # how many positions of a text, and words at each, logits are kept of
 NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|(?<=\d))(?!\w)")
-TABLE = re.compile(r"<!-- table ([\w-]+) begin -->(.*?)<!-- table \1 end -->", re.DOTALL)
+TABLE = re.compile(r"<!-- table ([^ ]+) begin -->(.*?)<!-- table \1 end -->", re.DOTALL)
 
 
 def plain(value: Any) -> Any:
