@@ -89,6 +89,8 @@ def test_what_a_run_reads_is_made_before_it_or_given(name: str):
             assert sorted(heads) == ["ae_k", "ie_k"], "one of each: the notebook tells them by their heads"
         checkpoints = {need.removeprefix(HUB) for need in job.needs.values() if need.startswith(HUB)}
         assert checkpoints <= set(texts(job.effective)), job.name
+    if name == "pages.yaml":  # every notebook as it opens, 12 on the recorded runs
+        return
     last = list(grid.tasks.values())[-1]
     assert last.notebook.path.stem == "12_results", "the results book comes last and reads everything"
     (book,) = [job for job in jobs.values() if job.task.name == last.name]
