@@ -183,11 +183,11 @@ def read_report(path: str | os.PathLike[str]) -> Report:
     or of an unknown format, or a field is missing or invalid."""
     file = Path(path)
     file = file / REPORT_FILE if file.is_dir() and file.name != REPORT_FILE else file
-    if not file.exists():
-        raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
-    if not file.is_file():
-        raise RunError(f"{file}: is no file")
     try:
+        if not file.exists():
+            raise RunError(f"there is no {file}: the run has not finished, or the path is wrong")
+        if not file.is_file():
+            raise RunError(f"{file}: is no file")
         content = file.read_bytes()
         values = from_json(content, allow_inf_nan=False)
     except OSError as error:

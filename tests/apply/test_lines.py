@@ -126,9 +126,7 @@ def test_what_was_made_otherwise_is_refused_and_what_is_finished_stays(
     apply_lines("storyworld/tagging", source, target)
     before = target.read_bytes()
     monkeypatch.setattr(lines, "load", None)
-    assert apply_lines("storyworld/tagging", source, target) == Applied(
-        target, lines=1, refused=0, foreign=0
-    )
+    assert apply_lines("storyworld/tagging", source, target) == Applied(target, lines=1, refused=0, foreign=0)
     with pytest.raises(
         RunError, match=r"was made with system '', not 'bert-lstm'; delete .*out.jsonl, or name"
     ):

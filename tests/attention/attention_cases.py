@@ -118,4 +118,3 @@ class BytesWritten(_Watched):
         if not any(one.alias_info and not one.alias_info.is_write for one in arguments):
             written = result if isinstance(result, tuple | list) else (result,)
             self.bytes += sum(one.numel() * one.element_size() for one in written if isinstance(one, Tensor))
-

@@ -1,6 +1,5 @@
 """Examples of cross-document language modelling: chance, orders, documents, facts stated elsewhere."""
 
-
 import numpy as np
 import pytest
 
@@ -156,5 +155,3 @@ def test_bad_arguments(examples, forty, changes, message):
     corpus = changes["corpus"](forty) if "corpus" in changes else forty
     with pytest.raises(ValueError, match=message):
         examples(**changes | {"corpus": corpus})
-
-

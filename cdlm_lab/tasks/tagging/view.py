@@ -202,9 +202,7 @@ def _clickable(read: ReadSentence, *, every: bool) -> tuple[int | None, list[int
     return chosen if any(word.occurrences for word in read.words) else None, others
 
 
-def _whole(
-    read: ReadSentence, colours: Mapping[str, str], *, every: bool = False, alone: bool = True
-) -> str:
+def _whole(read: ReadSentence, colours: Mapping[str, str], *, every: bool = False, alone: bool = True) -> str:
     """Return head, sentence, legend (if `alone`), and the occurrences of the chosen word and of the words
     that can be clicked. Without occurrences to show, no word is marked as chosen."""
     chosen, others = _clickable(read, every=every)
