@@ -28,6 +28,7 @@ from cdlm_lab.results.answer import HEADER, header_answer
 from cdlm_lab.views.html import FONT, lines_of
 from cdlm_lab.views.tables import markdown_text
 
+LONGEST = 20_000  # characters of a table: code hosts show no page of more than some 500,000
 WIDTH, TALLEST = 980, 900  # pixels of a drawn view; the rest of a longer one is left out
 NOTEBOOKS = Path(__file__).resolve().parents[1]
 FIRST = "picture"  # tag of the cell whose picture the page begins with
@@ -37,6 +38,9 @@ _PROGRESS = re.compile(r"\d%\|| step |^step |^tokenising|^written: |^training in
 _KEPT = {"align", "colspan", "open"}  # attributes of HTML
 _LOOSE = {"bdi", "span", "small", "u", "font"}  # elements that a code host drops
 Cell = Mapping[str, Any]
+TOO_LONG = (
+    "*Tables too long for this page: they are in the notebook, and on [the pages of results](../README.md).*"
+)
 
 
 @dataclass(kw_only=True)
@@ -81,7 +85,8 @@ class Page:
             text = " ".join(lines_of(markup))
             yield self._picture(text[:300], "png", draw(self.browser, markup))
         elif markup:
-            yield plain(markup)
+            table = plain(markup)
+            yield table if len(table) <= LONGEST else TOO_LONG
 
     def _picture(self, alt: str, suffix: str, content: bytes) -> str:
         self.pictures += 1
