@@ -294,6 +294,9 @@ TABLES: Mapping[str, Made] = {
     "storyworld-clue": _storyworld_clue,
     "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
     "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
+    "training-speed-modernbert": partial(
+        _benchmark, file="training_benchmark_modernbert.json", columns=training.COLUMNS
+    ),
     "training-speed-gpu": partial(_benchmark, file="training_benchmark_gpu.json", columns=training.COLUMNS),
     "explorer-speed": partial(_benchmark, file="source_attention_benchmark.json", columns=_EXPLORER_SPEED),
     "cut-storyworld": lambda results: cut_view(read_scores(results / "cut_storyworld.json")),
