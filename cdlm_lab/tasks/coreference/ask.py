@@ -191,10 +191,9 @@ class CoreferenceModel:
         examples = pair_examples(one.settings, one.tokenizer, unlike, groups)
         ends = np.cumsum([len(pairs_within([group])) for group in groups])
         read = [examples.size_of(number) for number in range(len(examples))]
-        most = (
-            one.settings.micro_batch_size * one.settings.max_length
-        )  # tokens of a batch, as of longer texts
-        form = {"batch_size": most // max((size.length for size in read), default=1)}
+        # as many tokens a batch as one of the longest texts has
+        tokens = one.settings.micro_batch_size * one.settings.max_length
+        form = {"batch_size": tokens // max((size.length for size in read), default=1)}
         predictions = predict_groups(one, examples, groups, file=None, name="scoring your documents", **form)
         topic_of = [
             np.searchsorted(ends, examples.pairs_of(n)[0], side="right") for n in range(len(examples))
