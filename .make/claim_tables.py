@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cdlm_lab.results.claims import claims_of, pair_of, reports_of, score_of, tested_of, verdict_of
+from cdlm_lab.results.claims import (
+    claims_of,
+    pair_of,
+    power_of,
+    reports_of,
+    score_of,
+    tested_of,
+    verdict_of,
+)
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import PARAGRAPHS, PERPLEXITY, size_of
 from cdlm_lab.runs.report import Report, items_file, read_report
@@ -22,6 +30,7 @@ from cdlm_lab.views.score_tables import labels_of
 SHIPPED_FILE = Path(__file__).with_name("shipped.csv")
 # Control test sets, from which something was removed, and their names in tables.
 _CONTROLS = {"test_one_document": ", one document alone", "test_no_question": ", without the question"}
+_NUMBERS = ("seeds", "p", "could show", "paper")  # columns aligned as numbers
 WITHOUT_ITEMS = "\u2021"  # a verdict from the tests of a report whose items were not recorded
 SCORERS = {  # runs of notebook 03 that other runs are compared with, and what they read
     "this run": "our scorer",
@@ -49,11 +58,11 @@ def claims_table(results: Path, paper: str = "") -> tables.ScoreTable:
         "measured on": [f"{claim['corpus']}, {claim['measure']}" for claim in claims],
     }
     measured = [_measured(results, claim) for claim in claims]
-    names = ("ours", "against", "n", "seeds", "p", "there it")
+    names = ("ours", "against", "n", "seeds", "p", "could show", "paper", "there it")
     columns |= {name: [row[name] for row in measured] for name in names}
     files = [claim["file"].split() for claim in claims]  # several files share the folder of the first
     columns["file"] = [", ".join([one[0], *(Path(file).name for file in one[1:])]) for one in files]
-    headings = [tables.Heading(name=name, is_text=name not in ("seeds", "p")) for name in columns]
+    headings = [tables.Heading(name=name, is_text=name not in _NUMBERS) for name in columns]
     rows = [[tables.Cell(text=text) for text in row] for row in zip(*columns.values(), strict=True)]
     return tables.ScoreTable(caption="", columns=headings, rows=rows)
 
@@ -63,12 +72,15 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
     reports = reports_of(results, claim)
     better, other = pair_of(reports[0], claim)
     tested = tested_of(reports, claim)
+    shown, papers = power_of(reports, tested, claim)
     return {
         "ours": _named_score(reports[0], better),
         "against": _named_score(reports[0], other),
         "n": size_of(reports[0], claim["group"])[1].partition(" of ")[0],
         "seeds": str(len(reports) if len(reports) > 1 else better.seeds or 1),
         "p": tables.p_text(tested["p_holm"]),
+        "could show": f"{shown:.1f}",
+        "paper": "" if papers is None else f"{papers:.1f}",
         "there it": _there_it(reports, tested, claim),
     }
 

@@ -19,6 +19,7 @@ import plotly.graph_objects as go
 
 from cdlm_lab.results.claims import (
     NO_VERDICT,
+    TOO_SMALL,
     claims_of,
     effect_of,
     pair_of,
@@ -47,7 +48,7 @@ _COUNTED = {
     "holds": "hold",
     "does not": "do not",
     "undecided": "are undecided",
-    "too few units": "have too few test items",
+    TOO_SMALL: "are too small to tell a difference like the paper's",
     NO_VERDICT: "have no verdict, since a program made them that nobody can get again",
 }
 CONTROLS = {"test_one_document": "one document alone", "test_no_question": "without the question"}  # splits

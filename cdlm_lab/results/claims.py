@@ -11,11 +11,13 @@ of the gains among `words` of high TF-IDF.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cdlm_lab.results.layouts import LAYOUTS
+from cdlm_lab.results.power import could_show, papers_difference
 from cdlm_lab.results.reports import CLAIMS, PERPLEXITY
 from cdlm_lab.results.verdicts import comparisons_of
 from cdlm_lab.runs.report import Report, read_report
@@ -35,7 +37,8 @@ def claims_of(paper: str = "") -> list[dict[str, str]]:
 
 
 NO_VERDICT = "no verdict"  # of runs that nobody can make again
-VERDICTS = ("holds", "does not", "undecided", "too few units", NO_VERDICT)
+TOO_SMALL = "too small to tell"  # a test that could not have shown a difference as large as the paper's
+VERDICTS = ("holds", "does not", "undecided", TOO_SMALL, NO_VERDICT)
 
 
 def verdicts_table(results: Path, paper: str) -> tables.ScoreTable:
@@ -59,11 +62,14 @@ def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
     percent of the perplexity of the other."""
     reports = reports_of(results, claim)
     better, other = (score.value for score in pair_of(reports[0], claim))
-    if reports[0].name == PERPLEXITY:
-        effect = 100 * (other - better) / other
-    else:
-        effect = (better - other) * (1 if better > 1.5 or other > 1.5 else 100)
+    is_perplexity = reports[0].name == PERPLEXITY
+    effect = 100 * (other - better) / other if is_perplexity else (better - other) * _points(reports, claim)
     return verdict_of(reports, tested_of(reports, claim), claim), effect
+
+
+def _points(reports: Sequence[Report], claim: Mapping[str, str]) -> int:
+    """How many points are one unit of a score: ranks of attention are points already."""
+    return 1 if any(score.value > 1.5 for score in pair_of(reports[0], claim)) else 100
 
 
 def reports_of(results: Path, claim: Mapping[str, str]) -> list[Report]:
@@ -81,7 +87,44 @@ def verdict_of(
     if any(report.mark for report in reports) and not anew:
         return NO_VERDICT
     turned = _TURNED if tested["a"] != claim["better"] else {}
-    return turned.get(tested["verdict"], tested["verdict"])
+    verdict = turned.get(tested["verdict"], tested["verdict"])
+    shown, papers = power_of(reports, tested, claim)
+    is_small = verdict == "undecided" and papers is not None and shown > abs(papers)
+    return TOO_SMALL if is_small or verdict == "too few units" else verdict
+
+
+def power_of(
+    reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]
+) -> tuple[float, float | None]:
+    """The smallest difference that the test of a claim could have shown, and the one of the paper, None if it
+    has none: in points, or in percent of the perplexity of the other."""
+    names = claim["better"], claim["other"]
+    sides = [_of_seeds(reports, claim, name) for name in names]
+    shown, papers = could_show(tested, sides), papers_difference(*_in_paper(claim), claim["corpus"])
+    if reports[0].name != PERPLEXITY:
+        return shown * _points(reports, claim), papers
+    return -100 * math.expm1(-shown), None if papers is None else -100 * math.expm1(-papers)
+
+
+def _in_paper(claim: Mapping[str, str]) -> tuple[str, str]:
+    """Table and text of a claim; one that is asked in other words is the first that compares the same."""
+    if "table" not in claim:
+        same = ("better", "other", "metric", "group")
+        rows = (one for one in claims_of() if all(one[name] == claim[name] for name in same))
+        claim = next(rows, {"table": "", "claim": ""})
+    return claim["table"], claim["claim"]
+
+
+def _of_seeds(reports: Sequence[Report], claim: Mapping[str, str], system: str) -> list[float]:
+    """The scores of the seeds of a system; of perplexities their logarithms."""
+    if len(reports) > 1:
+        values = [score_of(report, claim, system).value for report in reports]
+    elif claim["test"].startswith(_WORDS):
+        values = []  # of which no seed is recorded
+    else:
+        place = (system, *_place(reports[0], claim), claim["metric"])
+        values = [one.value for one in reports[0].rows if one.key[:4] == place and one.seed is not None]
+    return [math.log(one) for one in values] if reports[0].name == PERPLEXITY else values
 
 
 def pair_of(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:

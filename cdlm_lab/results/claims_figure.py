@@ -6,7 +6,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from cdlm_lab.results.claims import NO_VERDICT, VERDICTS, claims_of, effect_of
+from cdlm_lab.results.claims import NO_VERDICT, TOO_SMALL, VERDICTS, claims_of, effect_of
 from cdlm_lab.views.charts import lay_out, marks, rows_of_an_axis
 from cdlm_lab.views.html import TEXT
 
@@ -15,7 +15,7 @@ _LOOKS = {
     "holds": ("#009e73", "circle"),
     "does not": ("#d55e00", "x"),
     "undecided": (TEXT, "circle-open"),
-    "too few units": (TEXT, "line-ns-open"),
+    TOO_SMALL: (TEXT, "line-ns-open"),
     NO_VERDICT: (TEXT, "diamond-open"),
 }
 _NAMES = {NO_VERDICT: "no verdict (made by uncommitted code)"}

@@ -46,6 +46,20 @@ def test_a_claim_of_two_seeds_has_a_verdict_if_both_have_it(
     assert values["file"] == "s0/report.json, report.json"
 
 
+def test_a_claim_that_could_not_have_been_shown_is_too_small_to_tell(one_claim: Path):
+    """The paper has 0.6% between CDLM and Prefix CDLM; these two seeds are a factor of e apart."""
+    row = "Global masked tokens help (CDLM below Prefix)".join(
+        ROW.replace("cdlm,longformer", "cdlm,prefix-cdlm").split("low")
+    )
+    file = one_claim / "claims.csv"
+    file.write_text(file.read_text().replace(ROW, row.replace("x,", '"CDLM, 1",', 1)))
+    for seed, loss in enumerate((1.5, 0.5)):
+        perplexity_report(one_claim / f"s{seed}", {"prefix-cdlm": loss, "cdlm": 1.0}, seed=seed)
+    values = measured(one_claim)
+    assert values["there it"] == "too small to tell \u2021"
+    assert float(values["could show"]) > float(values["paper"]) == 0.6
+
+
 def test_the_overview_and_the_figure_say_the_same_of_a_claim(one_claim: Path):
     file = one_claim / "claims.csv"
     file.write_text(file.read_text().replace("\nx,", '\n"CDLM, 1",'))
