@@ -17,7 +17,7 @@ from typing import Any
 from claim_tables import SCORERS, claims_table, shipped_table
 
 from cdlm_lab.benchmarks import attention, mining, training
-from cdlm_lab.benchmarks.timing import TIMES_FASTER
+from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
@@ -205,7 +205,7 @@ def _read(file: Path, *names: str) -> dict[str, Any]:
 
 def _formatted(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> ScoreTable:
     """A table of columns, given as heading -> format string for a row."""
-    body = [[Cell(text=form.format_map(row)) for form in columns.values()] for row in rows]
+    body = [[Cell(text=cell(form, row)) for form in columns.values()] for row in rows]
     texts = [not cell.text[0].isdigit() for cell in body[0]]
     headings = [Heading(name=name, is_text=text) for name, text in zip(columns, texts, strict=True)]
     return ScoreTable(caption="", columns=headings, rows=body)

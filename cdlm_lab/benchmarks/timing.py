@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from string import Formatter
 from typing import Any, TypeVar
 
 import torch
@@ -49,8 +50,11 @@ def take_turns(
     return times
 
 
-def ratio(name: str, upper: Sequence[float], lower: Sequence[float]) -> dict[str, float]:
-    """Return median and range of the ratios of each round, as `name`, `name`_min and `name`_max."""
+def ratio(name: str, upper: Sequence[float], lower: Sequence[float]) -> dict[str, float | None]:
+    """Return median and range of the ratios of each round, as `name`, `name`_min and `name`_max; None if one
+    of them was not measured."""
+    if not upper or not lower:
+        return dict.fromkeys((name, f"{name}_min", f"{name}_max"))
     ratios = [one / other for one, other in zip(upper, lower, strict=True)]
     return {name: statistics.median(ratios), f"{name}_min": min(ratios), f"{name}_max": max(ratios)}
 
@@ -131,9 +135,15 @@ def arguments(parser: argparse.ArgumentParser) -> argparse.Namespace:
     return given
 
 
+def cell(form: str, row: Mapping[str, Any]) -> str:
+    """A format string filled in from a row; of None, as of a model that did not fit, "out of memory"."""
+    read = (name for _, name, _, _ in Formatter().parse(form) if name)
+    return "out of memory" if any(row[name] is None for name in read) else form.format_map(row)
+
+
 def table(columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> str:
     """Return a Markdown table; `columns`: heading -> format string, which is filled in from a row."""
-    cells = [list(columns), *([text.format(**row) for text in columns.values()] for row in rows)]
+    cells = [list(columns), *([cell(text, row) for text in columns.values()] for row in rows)]
     head, *body = ("| " + " | ".join(line) + " |" for line in cells)
     return "\n".join([head, "|---" * len(columns) + "|", *body])
 

@@ -36,6 +36,8 @@ import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
@@ -345,21 +347,23 @@ def measure(
     bar: Progress,
     ways: Sequence[str] = WAYS,
 ) -> dict[str, object]:
-    """Return one row of the table; `ways`: what takes turns, WAYS among them. The bar advances by `repeats`
-    + 1 times the case's useful operations."""
+    """Return one row of the table; `ways`: what takes turns, WAYS among them. Of another model than ours that
+    the machine has no memory for, the numbers are None. The bar advances by `repeats` + 1 times the case's
+    useful operations. Raises MemoryError if there is none for ours."""
     share, dtype = case.useful_operations, getattr(torch, case.precision)
     times: dict[str, list[float]] = {way: [] for way in ways}
     rates: list[float] = []
     with ExitStack() as stack:
         workers = {way: stack.enter_context(timing.fresh_process(preloaded=True)) for way in ways}
-        memory = {way: worker.submit(begin, case, way, device).result() for way, worker in workers.items()}
+        memory = {way: _begun(worker, case, way, device) for way, worker in workers.items()}
+        running = {way: worker for way, worker in workers.items() if memory[way] is not None}
         bar.update(share)
         began = time.monotonic()
         for done in range(repeats):
             if done and time.monotonic() - began > patience:
                 bar.update(share * (repeats - done))
                 break
-            for way, worker in workers.items():
+            for way, worker in running.items():
                 times[way].append(worker.submit(seconds_of_step).result())
             rates.append(timing.matmul_rate(device=device, dtype=dtype))
             bar.update(share)
@@ -368,12 +372,25 @@ def measure(
     return {
         **dataclasses.asdict(case),
         "pairs_of_steps": len(rates),
-        **{f"{way}_tokens_per_second": tokens / statistics.median(times[way]) for way in ways},
+        **{
+            f"{way}_tokens_per_second": tokens / statistics.median(of) if of else None
+            for way, of in times.items()
+        },
         **timing.ratio("times_faster", times["huggingface"], times["ours"]),
         **{f"{way}_mib": memory[way] for way in ways},
         "matmul_gflops": statistics.median(rates) / 1e9,
         "of_rate": statistics.median(of_rate),
     }
+
+
+def _begun(worker: ProcessPoolExecutor, case: Case, way: str, device: torch.device) -> float | None:
+    """What `begin` returns; None if the model's process was killed, as one is whose memory is not there."""
+    try:
+        return worker.submit(begin, case, way, device).result()
+    except (BrokenProcessPool, torch.OutOfMemoryError) as error:
+        if way == "ours":
+            raise MemoryError(f"our model had no memory for a step of {case}; choose other rows") from error
+        return None
 
 
 def arguments() -> argparse.Namespace:

@@ -1,6 +1,7 @@
 """The benchmark of whole training steps: both models are the same, arithmetic by hand, rows complete."""
 
 import dataclasses
+import os
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from cdlm_lab.attention.layer import LocalGlobalAttention
 from cdlm_lab.benchmarks import timing
 from cdlm_lab.benchmarks import training as benchmark
 from cdlm_lab.encoders.encoder import TinySizes
+from cdlm_lab.progress import Progress
 
 SMALL = TinySizes(hidden_size=32, layers=2, heads=2, intermediate_size=64, vocabulary=300)
 CPU = torch.device("cpu")
@@ -97,3 +99,24 @@ def test_rows_are_complete(command):
     # 1 million weights: their gradients and two averages are 4 MB each
     assert all(11 < row[f"{way}_mib"] < 1000 for way in benchmark.WAYS)
     assert timing.table(benchmark.COLUMNS, [row]) in printed
+
+
+class Dying(str):
+    """A name that ends the process to which it is sent, as the system ends one that takes too much memory."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+@pytest.mark.usefixtures("memory_measured")
+def test_a_peer_without_memory_leaves_its_numbers_out():
+    form = {"parts": ["tiny"], "shares": ["0"], "precisions": ["float32"]}
+    (case,) = benchmark.cases(**form)
+    bar = Progress(total=1)
+    pace = {"device": torch.device("cpu"), "repeats": 1, "patience": 0.0, "bar": bar}
+    row = benchmark.measure(case, **pace, ways=(Dying("huggingface"), "ours"))
+    assert row["huggingface_mib"] is row["huggingface_tokens_per_second"] is row["times_faster"] is None
+    assert min(row["ours_tokens_per_second"], row["ours_mib"], row["of_rate"]) > 0
+    assert timing.table(benchmark.COLUMNS, [row]).count("out of memory") == 3
+    with pytest.raises(MemoryError, match="our model had no memory for a step of Case"):
+        benchmark.measure(case, **pace, ways=("huggingface", Dying("ours")))
