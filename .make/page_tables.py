@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from claim_tables import SCORERS, claims_table, shipped_table
+from contradiction_tables import CONTRADICTIONS, contradiction_table
 
 from cdlm_lab.benchmarks import attention, mining, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
@@ -286,6 +287,7 @@ _EXPLORER_SPEED = {
 TABLES: Mapping[str, Made] = {
     **{f"verdicts-{paper}": partial(verdicts_table, paper=paper) for paper in PAPERS},
     **{f"claims-{paper}": partial(claims_table, paper=paper) for paper in PAPERS},
+    **{name: partial(contradiction_table, name=name) for name in CONTRADICTIONS},
     "news": _news,
     "shipped": shipped_table,
     "ecb-papers": _coreference_papers,

@@ -36,6 +36,15 @@ def test_readme_is_short_and_its_links_lead_somewhere():
     assert len(overview.split()) <= 3_000
 
 
+def test_each_contradiction_is_told_in_300_words():
+    page = (ROOT / "data" / "results" / "contradictions.md").read_text(encoding="utf-8")
+    sections = re.sub(r"^(<!--|\|).*$", "", page, flags=re.MULTILINE).split("\n## ")[1:]
+    assert len(sections) == 5
+    for section in sections:
+        assert len(section.split()) <= 300, section[:60]
+        assert section.count("**What decides**") == 1, "one experiment decides"
+
+
 @pytest.mark.parametrize(("readme", "least"), [(READMES[0], 10), (ROOT / "cdlm_lab" / "README.md", 11)])
 def test_what_the_python_of_a_readme_shows_is_what_comes(
     readme: Path, least: int, monkeypatch: pytest.MonkeyPatch

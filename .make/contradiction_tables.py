@@ -1,0 +1,80 @@
+"""The tables of data/results/contradictions.md: what a paper claims, and what our runs say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cdlm_lab.results.claims import claims_of, pair_of, power_of, reports_of, tested_of, verdict_of
+from cdlm_lab.results.reports import PERPLEXITY, size_of
+from cdlm_lab.views import tables
+from cdlm_lab.views.tables import Cell, Heading, ScoreTable
+
+# Marker -> the claims of `claims.csv` that it shows, each by how it begins, and the data measured on.
+CONTRADICTIONS: Mapping[str, Mapping[str, str]] = {
+    "contradiction-long-texts": {
+        "Global masked tokens help without": "news, 4,096 tokens; news, 1,024 tokens",
+        "Global masked tokens help (CDLM": "news, 4,096 tokens; news, 1,024 tokens",
+        "Global masked tokens help where": "news, 4,096 tokens",
+    },
+    "contradiction-matching": {"CDLM is above Longformer at matching": "SciSumm"},
+    "contradiction-ranks": {
+        "Global attention in training ranks": "ECB+; ECB+, models of 1,024 tokens; storyworld",
+    },
+    "contradiction-joint-reading": {
+        "Joint reading without": "WikiQA; WikiQA, equal updates; TREC-QA; "
+        "TREC-QA, its own training questions; storyworld",
+        "With it joint reading": "WikiQA; TREC-QA; storyworld",
+    },
+    "contradiction-same-word": {
+        "The same word elsewhere": "JNLPBA; JNLPBA, 120 articles; JNLPBA, linear context encoder; LitBank; "
+        "LitBank, linear context encoder",
+        "Among words of high TF-IDF": "JNLPBA, top tenth; LitBank, top tenth",
+    },
+}
+
+
+def contradiction_table(results: Path, name: str) -> ScoreTable:
+    """Each claim of a marker: the paper's difference and ours, positive = as claimed, in points or, for
+    perplexities, in percent; how many items and seeds that is, p after correction, and the verdict."""
+    rows = []
+    for start, corpora in CONTRADICTIONS[name].items():
+        claims = [one for one in claims_of() if one["claim"].startswith(start)]
+        rows += [_row(results, claims, corpus) for corpus in corpora.split("; ")]
+    names = ("claimed", "measured on", "paper", "ours", "n", "seeds", "p", "there it")
+    headings = [Heading(name=one, is_text=one not in ("paper", "ours", "seeds", "p")) for one in names]
+    return ScoreTable(caption="", columns=headings, rows=[[Cell(text=text) for text in row] for row in rows])
+
+
+def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
+    claim = next(one for one in claims if one["corpus"] == corpus)
+    reports = reports_of(results, claim)
+    better, _ = pair_of(reports[0], claim)
+    tested = tested_of(reports, claim)
+    papers, marks = power_of(reports, tested, claim)[1], [one.mark for one in reports]
+    is_perplexity = reports[0].name == PERPLEXITY
+    of_scale = 1 if better.value > 1.5 else 100  # ranks are points already
+    gains = [_gain(number, is_perplexity, of_scale) for number in _bounds(tested, claim, is_perplexity)]
+    interval = f" ({min(gains[1:]):.1f} to {max(gains[1:]):.1f})" if len(reports) == 1 else ""
+    return [
+        claim["claim"],
+        f"{corpus}, {claim['measure']}",
+        "" if papers is None else f"{papers:+.1f}",
+        f"{gains[0]:+.1f}{interval}",
+        size_of(reports[0], claim["group"])[1].partition(" of ")[0],
+        str(len(reports) if len(reports) > 1 else better.seeds or 1),
+        tables.p_text(tested["p_holm"]),
+        f"{verdict_of(reports, tested, claim)} {next(filter(None, marks), '')}".strip(),
+    ]
+
+
+def _bounds(tested: Mapping[str, Any], claim: Mapping[str, str], is_perplexity: bool) -> list[float]:
+    """The difference and its interval, positive where the system that is claimed to be better is."""
+    sign = 1 if (tested["a"] == claim["better"]) is not is_perplexity else -1
+    return [sign * tested[name] for name in ("difference", "low", "high")]
+
+
+def _gain(difference: float, is_perplexity: bool, of_scale: int) -> float:
+    return -100 * math.expm1(-difference) if is_perplexity else of_scale * difference
