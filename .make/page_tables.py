@@ -14,10 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import mining_benchmark
 from claim_tables import SCORERS, claims_table, shipped_table
 from contradiction_tables import CONTRADICTIONS, contradiction_table
 
-from cdlm_lab.benchmarks import attention, mining, training
+from cdlm_lab.benchmarks import attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
 from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.explorer.cuts import read_scores
@@ -303,7 +304,7 @@ TABLES: Mapping[str, Made] = {
     "explorer-speed": partial(_benchmark, file="source_attention_benchmark.json", columns=_EXPLORER_SPEED),
     "cut-storyworld": lambda results: cut_view(read_scores(results / "cut_storyworld.json")),
     "cut-news": lambda results: cut_view(read_scores(results / "cut_news.json")),
-    "mining": partial(_benchmark, file="mining_benchmark.json", columns=mining.COLUMNS),
+    "mining": partial(_benchmark, file="mining_benchmark.json", columns=mining_benchmark.COLUMNS),
     "coreference-speed": _coreference_speed,
     "cross-document-cost": cross_document_cost,
     "tagging-cost": tagging_cost,

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+import mining_benchmark as mining
 import pytest
 
-from cdlm_lab.benchmarks import mining
 from cdlm_lab.data.storyworld.stories import stories
 from cdlm_lab.tasks.coreference.metrics import score
 

@@ -1,6 +1,6 @@
 """How well `mine` finds events: B-cubed on AllSides' clusters as a pile, with and without dates and linkage.
 
-    python -m cdlm_lab.benchmarks.mining CLUSTERS ARTICLES --json data/results/mining_benchmark.json
+    python .make/mining_benchmark.py CLUSTERS ARTICLES --json data/results/mining_benchmark.json
 
 CLUSTERS is `allsides_fulltext_clusters.jsonl.xz`, whose train part gives the threshold of each way, and whose
 validation and test parts are scored; ARTICLES is the pile that they are from (data/news_clusters/README.md).
