@@ -70,7 +70,7 @@ def claims_table(results: Path, paper: str = "") -> tables.ScoreTable:
 def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
     """Table column -> text for a claim, from its reports."""
     reports = reports_of(results, claim)
-    better, other = pair_of(reports[0], claim)
+    better, other = pair_of(reports, claim)
     tested = tested_of(reports, claim)
     shown, papers = power_of(reports, tested, claim)
     return {

@@ -115,7 +115,7 @@ def _said(reports: Sequence[Report], row: Row, *, corpus: str = "", bounds: bool
     """The verdict on a comparison and the two scores, such as `holds on WikiQA (joint 74.1 against pairwise
     73.0, p = 0.020)`; None if a report lacks a system or measure. `bounds`: with intervals."""
     try:
-        scores = pair_of(reports[0], row)
+        scores = pair_of(reports, row)
     except (StopIteration, KeyError):
         return None
     texts = [_named(reports[0], score, bounds=bounds) for score in scores]

@@ -13,7 +13,9 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from cdlm_lab.results.layouts import LAYOUTS
@@ -61,7 +63,7 @@ def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
     """The verdict on a claim, and by how much the system that it claims to be better is: in points, or in
     percent of the perplexity of the other."""
     reports = reports_of(results, claim)
-    better, other = (score.value for score in pair_of(reports[0], claim))
+    better, other = (score.value for score in pair_of(reports, claim))
     is_perplexity = reports[0].name == PERPLEXITY
     effect = 100 * (other - better) / other if is_perplexity else (better - other) * _points(reports, claim)
     return verdict_of(reports, tested_of(reports, claim), claim), effect
@@ -69,7 +71,7 @@ def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
 
 def _points(reports: Sequence[Report], claim: Mapping[str, str]) -> int:
     """How many points are one unit of a score: ranks of attention are points already."""
-    return 1 if any(score.value > 1.5 for score in pair_of(reports[0], claim)) else 100
+    return 1 if any(score.value > 1.5 for score in pair_of(reports[:1], claim)) else 100
 
 
 def reports_of(results: Path, claim: Mapping[str, str]) -> list[Report]:
@@ -127,8 +129,24 @@ def _of_seeds(reports: Sequence[Report], claim: Mapping[str, str], system: str) 
     return [math.log(one) for one in values] if reports[0].name == PERPLEXITY else values
 
 
-def pair_of(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
-    """The scores of the two systems of a claim."""
+def pair_of(reports: Sequence[Report], claim: Mapping[str, str]) -> tuple[Score, Score]:
+    """The scores of the two systems of a claim: of several reports, each of one seed, the mean with its
+    deviation. Its interval has the means of their bounds, so it is at least as wide as that of the mean. Raises
+    StopIteration if a report lacks a score."""
+    better, other = zip(*[_pair_of(report, claim) for report in reports], strict=True)
+    return _mean(better), _mean(other)
+
+
+def _mean(scores: Sequence[Score]) -> Score:
+    first, values = scores[0], [one.value for one in scores]
+    if len(scores) == 1 or max(values) == min(values):  # of what was not trained
+        return first
+    has_bounds = all(one.low is not None and one.high is not None for one in scores)
+    bounds = {end: fmean(getattr(one, end) for one in scores) for end in ("low", "high") if has_bounds}
+    return replace(first, value=fmean(values), **bounds, deviation=stdev(values), seeds=len(scores))
+
+
+def _pair_of(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
     names = claim["better"], claim["other"]
     if claim["test"].startswith(_WORDS):
         values = tested_of([report], claim)
