@@ -131,8 +131,8 @@ def _of_seeds(reports: Sequence[Report], claim: Mapping[str, str], system: str) 
 
 def pair_of(reports: Sequence[Report], claim: Mapping[str, str]) -> tuple[Score, Score]:
     """The scores of the two systems of a claim: of several reports, each of one seed, the mean with its
-    deviation. Its interval has the means of their bounds, so it is at least as wide as that of the mean. Raises
-    StopIteration if a report lacks a score."""
+    deviation. Its interval has the means of their bounds, so it is at least as wide as that of the mean.
+    Raises StopIteration if a report lacks a score."""
     better, other = zip(*[_pair_of(report, claim) for report in reports], strict=True)
     return _mean(better), _mean(other)
 
