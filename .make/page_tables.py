@@ -17,10 +17,10 @@ from typing import Any
 import mining_benchmark
 from claim_tables import SCORERS, claims_table, shipped_table
 from contradiction_tables import CONTRADICTIONS, contradiction_table
+from coreference_tables import ablation_table, coreference_table
 
 from cdlm_lab.benchmarks import attention, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
-from cdlm_lab.encoders.variants import VARIANT_NAMES
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
 from cdlm_lab.parameters import closest_name
@@ -139,20 +139,6 @@ def _end_to_end(results: Path) -> ScoreTable:
     ]
     columns = [*coreference.LAYOUT.shown, tables.threes("mentions", "mentions")]
     return tables.table_of(rows, columns, first="what")
-
-
-def _coreference_papers(results: Path) -> ScoreTable:
-    """Tables 2 and 3 of CDLM."""
-    of_events = {f"{name}/documents": f"events: {label}" for name, label in VARIANT_NAMES.items()}
-    del of_events["cdlm/documents"]  # which stands in Table 2, too
-    of_events["cdlm/sentences"] = "events: CDLM, sentences only"
-    numbers = tables.published_rows("cdlm", "2", "ECB+ event")
-    rows = [replace(row, label=f"events: {row.label}") for row in numbers]
-    rows += tables.published_rows("cdlm", "3", "ECB+ event", labels=of_events)
-    numbers = tables.published_rows("cdlm", "2", "ECB+ entity")
-    rows += [replace(row, label=f"entities: {row.label}") for row in numbers]
-    named = [replace(row, label=row.label.replace("cdlm/documents", "CDLM")) for row in rows]
-    return tables.table_of(named, coreference.LAYOUT.shown)
 
 
 def _storyworld_clue(results: Path) -> ScoreTable:
@@ -291,7 +277,8 @@ TABLES: Mapping[str, Made] = {
     **{name: partial(contradiction_table, name=name) for name in CONTRADICTIONS},
     "news": _news,
     "shipped": shipped_table,
-    "ecb-papers": _coreference_papers,
+    **{f"ecb-table-2-{kind}": partial(coreference_table, table=kind) for kind in ("events", "entities")},
+    "ecb-table-3": ablation_table,
     "ecb-mentions": _found_mentions,
     "ecb-end-to-end": _end_to_end,
     "storyworld-clue": _storyworld_clue,

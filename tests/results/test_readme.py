@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import coreference_tables
 import pytest
 from page_tables import cross_document_cost, table_named, tagging_cost
 from result_pages import main, stale_tables, tables_shown, write_readme
@@ -124,3 +125,20 @@ def test_costs_stand_beside_the_papers(tmp_path: Path):
             file.write_text(text)
         with pytest.raises(RunError, match=message):
             tagging_cost(tmp_path)
+
+
+def test_a_further_seed_of_a_coreference_run_is_a_further_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    recorded = Path(__file__).resolve().parents[2] / "data" / "results"
+    files = ["ecb_english/events.json", "ecb_english/events_seed_1.json"]
+    lines = [f"events,{name},MiniLM,gold,this run,{name}" for name in (*files, " ".join(files))]
+    (tmp_path / "c.csv").write_text("\n".join(["table,system,encoder,mentions,row,files", *lines]))
+    monkeypatch.setattr(coreference_tables, "FILE", tmp_path / "c.csv")
+    table = table_named(recorded, "ecb-table-2-events")
+    names = [column.name for column in table.columns]
+    conll = [row[names.index("CoNLL F1")] for row in table.rows]
+    first, second, mean = (float(cell.text) for cell in conll)
+    assert mean == pytest.approx((first + second) / 2, abs=0.06)
+    assert conll[2].below == f"\u00b1 {abs(first - second) / 2**0.5:.1f}"
+    assert [row[names.index("seeds")].text for row in table.rows] == ["1", "1", "2"]
