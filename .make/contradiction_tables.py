@@ -51,7 +51,7 @@ def contradiction_table(results: Path, name: str) -> ScoreTable:
 def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
     claim = next(one for one in claims if one["corpus"] == corpus)
     reports = reports_of(results, claim)
-    better, _ = pair_of(reports[0], claim)
+    better, _ = pair_of(reports, claim)
     tested = tested_of(reports, claim)
     papers, marks = power_of(reports, tested, claim)[1], [one.mark for one in reports]
     is_perplexity = reports[0].name == PERPLEXITY
@@ -64,7 +64,7 @@ def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
         "" if papers is None else f"{papers:+.1f}",
         f"{gains[0]:+.1f}{interval}",
         size_of(reports[0], claim["group"])[1].partition(" of ")[0],
-        str(len(reports) if len(reports) > 1 else better.seeds or 1),
+        str(better.seeds or 1),
         tables.p_text(tested["p_holm"]),
         f"{verdict_of(reports, tested, claim)} {next(filter(None, marks), '')}".strip(),
     ]
