@@ -72,7 +72,7 @@ def test_the_overview_and_the_figure_say_the_same_of_a_claim(one_claim: Path):
     assert (verdict, round(effect, 4)) == ("holds", 39.3469), "percent: 1 - exp(-0.5)"
     figure = claims_figure(one_claim)
     (trace,) = figure.data
-    assert (trace.name, list(trace.x), list(trace.y)) == ("holds", [0.0], [0])
+    assert (trace.name, list(trace.x), list(trace.y)) == ("holds", [1.0], [0])
     assert trace.marker.size == (19,), "an effect above 20 is drawn as one of 20"
 
 
