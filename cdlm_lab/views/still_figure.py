@@ -45,11 +45,23 @@ def figure_svg(figure: Record) -> str:
 
 
 def figure_image(figure: Record) -> str:
-    """Draw a figure as an HTML image, which untrusted notebooks keep, with its title and what it compares."""
+    """Draw a figure as an HTML image, which untrusted notebooks keep; its title, what it compares and the
+    values that it writes are the image's text."""
     title = ((figure["layout"].get("title") or {}).get("text")) or "figure"
-    names = dict.fromkeys(trace.get("name") for trace in figure["data"])
-    words = [words for text in (title, *filter(None, names)) for words, _, _ in _lines(text)]
+    axis = figure["layout"].get("yaxis") or {}
+    rows = dict(zip(_values(axis.get("tickvals")), _values(axis.get("ticktext")), strict=False))
+    traces = dict.fromkeys(_in_words(trace, rows) for trace in figure["data"])
+    words = [words for text in (title, *filter(None, traces)) for words, _, _ in _lines(text)]
     return image_from_svg(figure_svg(figure), description="; ".join(words))
+
+
+def _in_words(trace: Record, rows: Mapping[float, str]) -> str:
+    """The name of a trace, and the values that it writes beside its points, with the names of their rows."""
+    at = _values(trace.get("y"))
+    texts = _each(trace.get("text"), "", len(at)) if "text" in trace.get("mode", "") else [""] * len(at)
+    pairs = [(rows.get(y, y), str(text).strip()) for y, text in zip(at, texts, strict=True) if text]
+    values = ", ".join(f"{row} {text}" if isinstance(row, str) else text for row, text in pairs)
+    return ": ".join(filter(None, (trace.get("name"), values)))
 
 
 def is_of_this_project(figure: Record) -> bool:
@@ -91,8 +103,10 @@ def ticks(low: float, high: float, *, about: int) -> list[float]:
 class _Axis:
     """One axis: its place in the picture, its range, and how values become coordinates."""
 
-    def __init__(self, name: str, layout: Record, start: float, end: float, values: Sequence[Any]) -> None:
-        given = layout.get(name, {})
+    def __init__(
+        self, name: str, layout: Record, start: float, end: float, values: Sequence[Any], *, bars: bool
+    ) -> None:
+        given, self.bars = layout.get(name, {}), bars  # whether bars lie along it
         self.given, self.vertical = given, name.startswith("y")
         low, high = given.get("domain", (0, 1))
         self.start, self.end = start + low * (end - start), start + high * (end - start)
@@ -108,7 +122,8 @@ class _Axis:
         numbers = [number for number in numbers if math.isfinite(number)] or [0.0, 1.0]
         low, high = min(numbers), max(numbers)
         room = 0.05 * (high - low) or 0.5
-        return (0 if self.given.get("rangemode") == "tozero" else low - room), high + room
+        to_zero = self.given.get("rangemode") == "tozero" or (self.bars and low == 0)
+        return (0 if to_zero else low - room), high + room
 
     def _number(self, value: Any) -> float:
         number = float(self.names.index(value) if isinstance(value, str) else value)
@@ -197,7 +212,7 @@ class _Picture:
         values = [value for trace in on for value in (*_places(trace, side), *_ends(trace, side))]
         self.empty |= set() if on else {name}
         ends = (self.left, self.right) if side == "x" else (self.bottom, self.top)
-        return _Axis(name, self.layout, *ends, values)
+        return _Axis(name, self.layout, *ends, values, bars=any(_lies_along(trace, side) for trace in on))
 
     def draw(self, d: str, **style: Any) -> None:
         """Add a path; None values are left out, `_` in names stands for `-`."""
@@ -242,7 +257,8 @@ class _Picture:
             if given.get("showgrid") is not False:
                 self.draw(line, stroke=RULE)
             if given.get("showticklabels") is not False and axis.vertical:
-                self.text(edge - 8, place + 4, text, anchor="end", size=size)
+                higher = 0.625 * size * (len(_lines(text)) - 1)
+                self.text(edge - 8, place + 4 - higher, text, anchor="end", size=size)
             elif given.get("showticklabels") is not False:
                 self.text(place, edge + 18, text, anchor="middle", size=size)
         if given.get("zeroline") and axis.low <= 0 <= axis.high:
@@ -514,12 +530,17 @@ def _places(trace: Record, side: str) -> list[Any]:
 
 
 def _ends(trace: Record, side: str) -> list[float]:
-    """The ends of the error bars of a trace along an axis."""
+    """The ends of the error bars of a trace along an axis, and where its bars begin."""
     bars, middle = trace.get(f"error_{side}") or {}, _places(trace, side)
     above = _values(bars.get("array"))
     below = [None if less is None else -less for less in _values(bars.get("arrayminus")) or above]
     reach = (pair for lengths in (above, below) for pair in zip(middle, lengths, strict=False))
-    return [value + length for value, length in reach if None not in (value, length)]
+    begin = [0] if _lies_along(trace, side) else []
+    return begin + [value + length for value, length in reach if None not in (value, length)]
+
+
+def _lies_along(trace: Record, side: str) -> bool:
+    return trace.get("type") == "bar" and (side == "x") == (trace.get("orientation") == "h")
 
 
 def _extent(trace: Record, side: str) -> int:

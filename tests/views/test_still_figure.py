@@ -14,7 +14,7 @@ import pytest
 from test_contracts import FIGURES
 
 from cdlm_lab.views.charts import box_figure, lay_out
-from cdlm_lab.views.still_figure import figure_svg, is_of_this_project, ticks
+from cdlm_lab.views.still_figure import figure_image, figure_svg, is_of_this_project, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -100,6 +100,27 @@ def test_bars_and_errors_have_their_lengths():
 def test_the_axis_reaches_to_the_ends_of_error_bars():
     figure = lay_out(go.Figure(go.Scatter(x=["a", "b"], y=[1, 2], error_y={"array": [8, 0]})), title="")
     assert {"5", "\u22125"} <= {*texts(drawn(figure)).split()}, "from -7 to 9"
+
+
+def test_bars_without_a_range_begin_at_the_edge_of_the_picture():
+    figure = go.Figure(go.Bar(x=[58, 64], y=[0, 1], width=1, orientation="h", error_x={"array": [0, 6]}))
+    margin = {"l": 100, "r": 100, "t": 100, "b": 100}
+    picture = drawn(lay_out(figure, title="", margin=margin, height=400, width=400, yaxis_range=[-0.5, 1.5]))
+    bars = [one.get("d") for one in picture.iter(f"{SVG}path") if one.get("d").endswith("Z")]
+    assert bars == ["M100.0 300.0H257.8V200.0H100.0Z", "M100.0 200.0H274.1V100.0H100.0Z"], "70 is at 290.5"
+
+
+def test_the_words_of_an_image_have_the_values_that_it_writes():
+    rows = {"tickvals": [0, 1], "ticktext": ["ours", "theirs"]}
+    trace = go.Scatter(x=[7, 5], y=[0, 1], text=["7.0", "5.0"], mode="markers+text", name="test")
+    image = figure_image(lay_out(go.Figure(trace), title="F1", yaxis=rows).to_dict())
+    assert 'alt="F1; test: ours 7.0, theirs 5.0"' in image
+
+
+def test_two_lines_of_a_row_stand_above_and_below_its_middle():
+    picture = scatter([0, 1], [0, 1], yaxis={"tickvals": [0], "ticktext": ["a<br>b"], "range": [-1, 1]})
+    heights = {one.text: float(one.get("y")) for one in picture.iter(f"{SVG}text") if one.text in "ab"}
+    assert (heights["a"] + heights["b"]) / 2 == pytest.approx(204), "the middle of the letters is at 200"
 
 
 def test_bars_of_a_group_stand_side_by_side():

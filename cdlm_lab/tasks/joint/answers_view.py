@@ -231,10 +231,10 @@ def latency_figure(latencies: Sequence[Latency], *, against: str) -> go.Figure:
     )
     times = table["seconds"] / table["seconds"][against]
     text = [f"{ms:,.1f} ms, {ratio:.2f} \u00d7" for ms, ratio in zip(table["ms"], times, strict=True)]
-    places, form = list(range(len(table))), {"color_discrete_sequence": HUES, "text": text}
     whiskers = {"error_x": "more", "error_x_minus": "less", "orientation": "h"}
-    figure = px.bar(table, x="ms", y=places, **whiskers, **form)
-    figure.update_yaxes(charts.rows_of_an_axis([short_name(name) for name in table.index]))
+    figure = px.bar(table, x="ms", y=list(range(len(table))), **whiskers, color_discrete_sequence=HUES)
+    rows = [short_name(name) + charts.small(time) for name, time in zip(table.index, text, strict=True)]
+    figure.update_yaxes(charts.rows_of_an_axis(rows) | {"range": [len(rows) - 0.5, -0.5]})
     title, x = "Time for one question", f"milliseconds for one question; \u00d7: times {plain_text(against)}"
     return lay_out(figure, title=title, x=x, y=" ", height=150 + 52 * len(table), showlegend=False)
 
