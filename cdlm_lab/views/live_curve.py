@@ -20,11 +20,11 @@ import pandas as pd
 
 from cdlm_lab.encoders.variants import variant_name
 from cdlm_lab.views import html
-from cdlm_lab.views.html import GLOBAL, MASKED, div, span
+from cdlm_lab.views.html import GLOBAL, MASKED, div
 from cdlm_lab.views.still_figure import figure_svg, ticks
 
 POINTS = 220  # most points per line
-
+_SMOOTHED = "training loss, smoothed"
 
 Points = Sequence[tuple[float, float]]  # (optimiser step, value), in ascending order of steps
 
@@ -72,14 +72,15 @@ def curve_svg(
     seen = thinned(len(steps))
     reported = np.clip(np.where(np.isfinite(reported), reported, np.nan), low, high)
     validation = {"mode": "lines+markers", "marker": {"color": GLOBAL, "size": 8.4}}
+    validation["name"] = "validation perplexity" if perplexity else "validation loss"
     traces = [
         _line(steps[seen], reported[seen], f"{MASKED}52", 1),
-        _line(steps[seen], average[seen], MASKED, 6 if len(steps) == 1 else 2.2),
+        _line(steps[seen], average[seen], MASKED, 6 if len(steps) == 1 else 2.2) | {"name": _SMOOTHED},
         _line(eval_steps, heights, f"{GLOBAL}99", 1.4) | validation,
     ]
     axis = _loss_axis(low, high, perplexity=perplexity)
     layout = {"xaxis": {"range": [first, last], "title": {"text": "step"}, "showgrid": False}, "yaxis": axis}
-    layout |= {"width": 860, "height": 300, "margin": {"r": 24, "t": 26, "b": 46}}
+    layout |= {"width": 860, "height": 300, "margin": {"r": 24, "t": 32, "b": 46}}
     layout["margin"]["l"] = 104 if perplexity else 54
     return figure_svg({"data": traces, "layout": layout | _guessing(chance)})
 
@@ -242,15 +243,13 @@ class LiveCurve:
         form |= {"chance": self.chance}
         picture = curve_svg(self.known("loss"), self.known("eval_perplexity"), **form)
         if final:
-            words = f"The training loss and the validation {self.measure} by step. {self.line()}"
+            whose = f" of {self.title}" if self.title else ""
+            words = f"The training loss and the validation {self.measure}{whose} by step. {self.line()}"
             picture = html.image_from_svg(picture, description=words)
         title = f"<bdi>{html.escaped(self.title)}</bdi>" if self.title else ""
-        trained = span("\u2501\u2501", f"color:{MASKED}") + " training loss, smoothed"
-        validated = span("\u25cf", f"color:{GLOBAL}") + f" validation {self.measure}"
         parts = [
             div(title, "font-size:15px;font-weight:600"),
             div("".join(html.tile(name, value) for name, value in self.facts()), "margin:4px 0 6px"),
-            div(f"{trained} &emsp;{validated}", "font-size:12.5px;margin:2px 0 8px"),
             picture,
         ]
         return f'<div class="cdlm-curve" style="max-width:900px">{"".join(parts)}</div>'

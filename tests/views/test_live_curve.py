@@ -148,8 +148,9 @@ def test_smoothed_equals_its_formula_and_its_span_grows_with_the_number_of_repor
 
 
 def circles(svg: str) -> list[tuple[float, float]]:
-    root = ElementTree.fromstring(svg)
-    return [(float(e.get("cx")), float(e.get("cy"))) for e in root if e.tag.endswith("circle")]
+    """The places of the circles below the legend, which is above 32."""
+    places = [(float(e.get("cx")), float(e.get("cy"))) for e in ElementTree.fromstring(svg) if e.get("r")]
+    return [(x, y) for x, y in places if y > 32]
 
 
 def test_a_perplexity_is_drawn_at_the_height_of_the_loss_that_is_its_logarithm():
@@ -189,6 +190,15 @@ def test_odd_histories_are_drawn_without_a_wrong_number(losses, perplexities):
     ElementTree.fromstring(svg)
     assert "nan" not in svg
     assert "inf" not in svg
+
+
+def test_the_lines_are_named_in_the_picture_and_the_model_in_its_words():
+    assert ">training loss, smoothed</text>" in curve_svg([(1, 2.0)], [])
+    assert ">validation perplexity</text>" in curve_svg([(1, 2.0)], [])
+    assert ">validation loss</text>" in curve_svg([(1, 2.0)], [], perplexity=False)
+    curve = LiveCurve(title="CDLM", write=lambda line: None)
+    curve.remember({"step": 1, "loss": 2.0})
+    assert 'alt="The training loss and the validation perplexity of CDLM by step. ' in curve.html()
 
 
 def test_one_point_is_seen():
