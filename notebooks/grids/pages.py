@@ -29,7 +29,7 @@ from cdlm_lab.views.html import FONT, lines_of
 from cdlm_lab.views.tables import markdown_text
 
 LONGEST = 20_000  # characters of a table: code hosts show no page of more than some 500,000
-WIDTH, TALLEST = 980, 900  # pixels of a drawn view; the rest of a longer one is left out
+WIDTH, TALLEST = 980, 1400  # pixels of a drawn view; the rest of a longer one is left out
 NOTEBOOKS = Path(__file__).resolve().parents[1]
 FIRST = "picture"  # tag of the cell whose picture the page begins with
 _FIGURE = re.compile(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]+)"[^>]*>')

@@ -140,10 +140,12 @@ class ReadSentence:
     @property
     def first_choice(self) -> int | None:
         """Index of the notable word with the most occurrences, of ties the longest (all frequent words, "of"
-        and names alike, have as many as a model may attend to); None = no word is notable."""
+        and names alike, have as many as a model may attend to); punctuation comes last. None = no word is
+        notable."""
 
-        def size(number: int) -> tuple[int, int]:
-            return len(self.words[number].occurrences), len(self.words[number].word)
+        def size(number: int) -> tuple[bool, int, int]:
+            word = self.words[number]
+            return any(map(str.isalnum, word.word)), len(word.occurrences), len(word.word)
 
         return max(self.notable, key=size, default=None)
 

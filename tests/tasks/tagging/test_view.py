@@ -84,6 +84,7 @@ def test_spans_whether_they_are_right_and_which_words_are_worth_a_look():
     both = {0: FLORENCE[:2], 1: FLORENCE[:2], 2: FLORENCE[:2]}
     assert read("of Florence Firenze", None, "B-X I-X O", both).first_choice == 1
     assert read("to at", None, "B-X I-X", both).first_choice == 0
+    assert read(", Florence", None, "B-X I-X", {0: FLORENCE[:2]}).first_choice == 1, "punctuation comes last"
 
 
 def test_the_sentence_with_its_spans():
