@@ -1,6 +1,7 @@
 """The tables of README.md and data/results are what the recorded runs say; the Python of README.md runs."""
 
 import doctest
+import json
 import re
 import warnings
 from pathlib import Path
@@ -12,6 +13,7 @@ from result_pages import stale_tables, tables_shown
 from cdlm_lab.views.answers import ForeignText
 
 ROOT = Path(__file__).resolve().parents[1]
+TIME = r"\b(?:\d+|half an?|an?|two|three) (?:s|min|seconds?|minutes?|hours?|nights?|days?)\b"
 READMES = (ROOT / "README.md", *sorted((ROOT / "data" / "results").glob("*.md")))
 
 
@@ -43,6 +45,20 @@ def test_each_contradiction_is_told_in_300_words():
     for section in sections:
         assert len(section.split()) <= 300, section[:60]
         assert section.count("**What decides**") == 1, "one experiment decides"
+
+
+def test_no_time_of_the_readme_is_shorter_than_what_was_measured_and_none_is_in_no_file():
+    text = READMES[0].read_text(encoding="utf-8")
+    recorded = json.loads((ROOT / "data" / "results" / "times.json").read_text(encoding="utf-8"))
+    for one in recorded["times"]:
+        assert one["said"] in text, one["said"]
+        text = text.replace(one["said"], "")
+        assert max(one["seconds"]) <= one["at_most"] if one["seconds"] else one["why"], one["said"]
+    rows = re.findall(r"^\| \[(\d\d) .* \| (\d+) min \|$", text, re.MULTILINE)
+    assert [number for number, _ in rows] == [*recorded["notebooks"]]
+    for (number, minutes), one in zip(rows, recorded["notebooks"].values(), strict=True):
+        assert max(one["seconds"]) < 60 * int(minutes) + 30 if one["seconds"] else one["why"], number
+    assert re.findall(TIME, re.sub(r"^\|.*", "", text, flags=re.MULTILINE)) == []
 
 
 @pytest.mark.parametrize(("readme", "least"), [(READMES[0], 10), (ROOT / "cdlm_lab" / "README.md", 11)])
