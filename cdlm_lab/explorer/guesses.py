@@ -3,6 +3,7 @@ them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from cdlm_lab.views.html import SIGNS, escaped
 from cdlm_lab.views.tables import Shown, html_table
 
 _ROUND = 60  # characters of text on either side of a hidden piece
+_BOUNDARY = re.compile(r"(?:</?(?:doc-)?s>)+")  # tokens at the ends of documents
 _SHOWN = 4  # hidden pieces that are shown of those that the last model finds, and of those that it does not
 
 
@@ -64,8 +66,10 @@ def guesses_view(run: PerplexityRun) -> Shown:
         chosen = [one for one in found if (one.best[names[-1]][0] == one.hidden) is is_right]
         # in steps, so that they are of several clusters
         for one in chosen[:: max(1, len(chosen) // _SHOWN)][:_SHOWN]:
-            before, hidden, after = map(escaped, (one.before[-_ROUND:], one.hidden, one.after[:_ROUND]))
-            text = f"\u2026{before}<b>[{hidden}]</b>{after}\u2026"
+            before, after = (_BOUNDARY.sub(" \u00b6 ", text) for text in (one.before, one.after))
+            before, hidden, after = map(escaped, (before[-_ROUND:], one.hidden, after[:_ROUND]))
+            blank = " " * hidden.startswith(" ")
+            text = f"\u2026{before}{blank}<b>[{hidden.strip()}]</b>{after}\u2026"
             cells = [
                 f"{SIGNS[piece == one.hidden]} {escaped(piece)} ({share:.0%})"
                 for piece, share in (one.best[name] for name in names)

@@ -268,9 +268,10 @@ class ReadPair(NamedTuple):
 
 
 def decided_pair_html(read: ReadPair) -> str:
-    """Return both documents side by side, on blue the numbers that both state, and each system's decision."""
+    """Return both documents side by side, a line a sentence, on blue the numbers that both state, and each
+    system's decision."""
     documents = read.pair.first, read.pair.second
-    parts = [re.split(r"(\d+(?:[.,]\d+)*)", " ".join(one.sentences)) for one in documents]
+    parts = [re.split(r"(\d+(?:[.,]\d+)*)", "\n".join(one.sentences)) for one in documents]
     return view("decided", "tasks/matching/decided.html.jinja", read=read, parts=parts)
 
 
