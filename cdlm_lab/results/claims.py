@@ -109,9 +109,10 @@ def power_of(
 
 
 def _in_paper(claim: Mapping[str, str]) -> tuple[str, str]:
-    """Table and text of a claim; one that is asked in other words is the first that compares the same."""
+    """Table and text of a claim; of one that is asked in other words those of the claim that compares the
+    same in the same recorded run."""
     if "table" not in claim:
-        same = ("better", "other", "metric", "group")
+        same = ("file", "better", "other", "metric", "group")
         rows = (one for one in claims_of() if all(one[name] == claim[name] for name in same))
         claim = next(rows, {"table": "", "claim": ""})
     return claim["table"], claim["claim"]
