@@ -13,6 +13,7 @@ from typing import Any
 
 from cdlm_lab.results.claims import (
     claims_of,
+    mark_of,
     pair_of,
     power_of,
     reports_of,
@@ -88,8 +89,8 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
 def _there_it(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
     """The verdict, with the mark of a report that cannot be made again, or of a test without items."""
     by_items = all(report.file and items_file(report.file).exists() for report in reports)
-    unclean = next((report.mark for report in reports if report.mark), "")
-    return f"{verdict_of(reports, tested, claim)} {unclean or WITHOUT_ITEMS * (not by_items)}".strip()
+    mark = mark_of(reports) or WITHOUT_ITEMS * (not by_items)
+    return f"{verdict_of(reports, tested, claim)} {mark}".strip()
 
 
 def _named_score(report: Report, score: Score) -> str:

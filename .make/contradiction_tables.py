@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from cdlm_lab.results.claims import claims_of, pair_of, power_of, reports_of, tested_of, verdict_of
+from cdlm_lab.results.claims import (
+    as_effect,
+    claims_of,
+    mark_of,
+    pair_of,
+    power_of,
+    reports_of,
+    tested_of,
+    verdict_of,
+)
 from cdlm_lab.results.reports import PERPLEXITY, size_of
 from cdlm_lab.views import tables
 from cdlm_lab.views.tables import Cell, Heading, ScoreTable
@@ -53,10 +60,10 @@ def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
     reports = reports_of(results, claim)
     better, _ = pair_of(reports, claim)
     tested = tested_of(reports, claim)
-    papers, marks = power_of(reports, tested, claim)[1], [one.mark for one in reports]
-    is_perplexity = reports[0].name == PERPLEXITY
-    of_scale = 1 if better.value > 1.5 else 100  # ranks are points already
-    gains = [_gain(number, is_perplexity, of_scale) for number in _bounds(tested, claim, is_perplexity)]
+    papers = power_of(reports, tested, claim)[1]
+    # positive where the system is better that is claimed to be
+    sign = 1 if (tested["a"] == claim["better"]) is not (reports[0].name == PERPLEXITY) else -1
+    gains = [as_effect(reports, claim, sign * tested[name]) for name in ("difference", "low", "high")]
     interval = f" ({min(gains[1:]):.1f} to {max(gains[1:]):.1f})" if len(reports) == 1 else ""
     return [
         claim["claim"],
@@ -66,15 +73,5 @@ def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
         size_of(reports[0], claim["group"])[1].partition(" of ")[0],
         str(better.seeds or 1),
         tables.p_text(tested["p_holm"]),
-        f"{verdict_of(reports, tested, claim)} {next(filter(None, marks), '')}".strip(),
+        f"{verdict_of(reports, tested, claim)} {mark_of(reports)}".strip(),
     ]
-
-
-def _bounds(tested: Mapping[str, Any], claim: Mapping[str, str], is_perplexity: bool) -> list[float]:
-    """The difference and its interval, positive where the system that is claimed to be better is."""
-    sign = 1 if (tested["a"] == claim["better"]) is not is_perplexity else -1
-    return [sign * tested[name] for name in ("difference", "low", "high")]
-
-
-def _gain(difference: float, is_perplexity: bool, of_scale: int) -> float:
-    return -100 * math.expm1(-difference) if is_perplexity else of_scale * difference

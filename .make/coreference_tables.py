@@ -9,14 +9,13 @@ further file, and a further run a further line.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
 
+from cdlm_lab.results.claims import mark_of, mean_score
 from cdlm_lab.results.reports import report_rows
 from cdlm_lab.runs.report import read_report
-from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference.view import LAYOUT
 from cdlm_lab.views import tables
 from cdlm_lab.views.tables import Cell, Column, Heading, ScoreTable, SystemRow
@@ -95,21 +94,9 @@ def _row(results: Path, line: dict[str, str]) -> SystemRow:
     reports = [read_report(file) for file in files]
     every = [row for report in reports for row in report_rows(report)]
     found = [row.scores for row in every if (row.system, row.group) == (line["row"], group)]
-    scores = found[0] if len(found) == 1 else _mean(found)
-    mark = next((report.mark for report in reports if report.mark), "")
-    return SystemRow(system=line["system"], label=f"{line['system']} {mark}".strip(), scores=scores)
-
-
-def _mean(of_seeds: Sequence[Mapping[str, Score]]) -> dict[str, Score]:
-    """The mean of reports of one seed each, with the deviation; its interval stands in the text."""
-    means = {}
-    for metric, first in of_seeds[0].items():
-        values = [one[metric].value for one in of_seeds]
-        means[metric] = Score(
-            system=first.system,
-            metric=metric,
-            value=fmean(values),
-            deviation=stdev(values),
-            seeds=len(values),
-        )
-    return means
+    scores = found[0]
+    if len(found) > 1:  # the text says their interval
+        means = {metric: mean_score([one[metric] for one in found]) for metric in scores}
+        scores = {metric: replace(one, low=None, high=None) for metric, one in means.items()}
+    label = f"{line['system']} {mark_of(reports)}".strip()
+    return SystemRow(system=line["system"], label=label, scores=scores)

@@ -64,14 +64,22 @@ def effect_of(results: Path, claim: Mapping[str, str]) -> tuple[str, float]:
     percent of the perplexity of the other."""
     reports = reports_of(results, claim)
     better, other = (score.value for score in pair_of(reports, claim))
-    is_perplexity = reports[0].name == PERPLEXITY
-    effect = 100 * (other - better) / other if is_perplexity else (better - other) * _points(reports, claim)
-    return verdict_of(reports, tested_of(reports, claim), claim), effect
+    difference = math.log(other / better) if reports[0].name == PERPLEXITY else better - other
+    return verdict_of(reports, tested_of(reports, claim), claim), as_effect(reports, claim, difference)
 
 
-def _points(reports: Sequence[Report], claim: Mapping[str, str]) -> int:
-    """How many points are one unit of a score: ranks of attention are points already."""
-    return 1 if any(score.value > 1.5 for score in pair_of(reports[:1], claim)) else 100
+def as_effect(reports: Sequence[Report], claim: Mapping[str, str], difference: float) -> float:
+    """A difference of the scores of a claim in points, or of the logarithms of perplexities in percent of
+    the perplexity of the other."""
+    if reports[0].name == PERPLEXITY:
+        return -100 * math.expm1(-difference)
+    ranks = any(score.value > 1.5 for score in pair_of(reports[:1], claim))  # which are points already
+    return difference * (1 if ranks else 100)
+
+
+def mark_of(reports: Sequence[Report]) -> str:
+    """The mark of the first of some reports that nobody can make again; "" = all can be."""
+    return next((report.mark for report in reports if report.mark), "")
 
 
 def reports_of(results: Path, claim: Mapping[str, str]) -> list[Report]:
@@ -86,7 +94,7 @@ def verdict_of(
     reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str], *, anew: bool = False
 ) -> str:
     """One of VERDICTS: that of the test, if all reports can be made again; `anew`: True = they just were."""
-    if any(report.mark for report in reports) and not anew:
+    if mark_of(reports) and not anew:
         return NO_VERDICT
     turned = _TURNED if tested["a"] != claim["better"] else {}
     verdict = turned.get(tested["verdict"], tested["verdict"])
@@ -103,9 +111,9 @@ def power_of(
     names = claim["better"], claim["other"]
     sides = [_of_seeds(reports, claim, name) for name in names]
     shown, papers = could_show(tested, sides), papers_difference(*_in_paper(claim), claim["corpus"])
-    if reports[0].name != PERPLEXITY:
-        return shown * _points(reports, claim), papers
-    return -100 * math.expm1(-shown), None if papers is None else -100 * math.expm1(-papers)
+    if papers is not None and reports[0].name == PERPLEXITY:
+        papers = as_effect(reports, claim, papers)
+    return as_effect(reports, claim, shown), papers
 
 
 def _in_paper(claim: Mapping[str, str]) -> tuple[str, str]:
@@ -131,20 +139,22 @@ def _of_seeds(reports: Sequence[Report], claim: Mapping[str, str], system: str) 
 
 
 def pair_of(reports: Sequence[Report], claim: Mapping[str, str]) -> tuple[Score, Score]:
-    """The scores of the two systems of a claim: of several reports, each of one seed, the mean with its
-    deviation. Its interval has the means of their bounds, so it is at least as wide as that of the mean.
-    Raises StopIteration if a report lacks a score."""
+    """The scores of the two systems of a claim: of several reports, each of one seed, their means. Raises
+    StopIteration if a report lacks a score."""
     better, other = zip(*[_pair_of(report, claim) for report in reports], strict=True)
-    return _mean(better), _mean(other)
+    return mean_score(better), mean_score(other)
 
 
-def _mean(scores: Sequence[Score]) -> Score:
+def mean_score(scores: Sequence[Score]) -> Score:
+    """The mean of scores of one seed each, with its deviation. Its interval has the means of their bounds, so
+    it is at least as wide as that of the mean; p, which each had of its own, is left out."""
     first, values = scores[0], [one.value for one in scores]
     if len(scores) == 1 or max(values) == min(values):  # of what was not trained
         return first
     has_bounds = all(one.low is not None and one.high is not None for one in scores)
     bounds = {end: fmean(getattr(one, end) for one in scores) for end in ("low", "high") if has_bounds}
-    return replace(first, value=fmean(values), **bounds, deviation=stdev(values), seeds=len(scores))
+    several = {"deviation": stdev(values), "seeds": len(scores), "p": None, "against": ""}
+    return replace(first, value=fmean(values), **bounds, **several)
 
 
 def _pair_of(report: Report, claim: Mapping[str, str]) -> tuple[Score, Score]:
