@@ -8,6 +8,7 @@ Exit codes: 0 everything is done; 1 a run failed; 2 nothing was started because 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import shutil
 import signal
@@ -39,6 +40,7 @@ _FORMS = """each line holds, by the sort of model (and an "id", which comes back
 
 The same command goes on where it was stopped. A line that the model cannot read has an "error"; the exit
 code is 1 then. A line that is malformed stops the command before it begins."""
+_OF_A_CLONE = re.compile(r"(?:!\[[^\]]*|\[(?P<words>[^\]]*))\]\(\.\./data/[^)]*\)")  # pictures and links
 _PATHS = ("grid", "profile", "folders", "html", "export")  # arguments that are paths
 _PATHS += ("model", "input", "output", "pile", "clusters", "apart")
 
@@ -101,12 +103,16 @@ def _apply(chosen: argparse.Namespace) -> int:
 
 
 def _notebooks(chosen: argparse.Namespace) -> int:
-    """Copy the notebooks, with their grids and parameter files, into a new or empty folder."""
+    """Copy the notebooks, with their grids and parameter files, into a new or empty folder; what links to a
+    clone's recorded results, which are not there, becomes plain words, and their pictures go."""
     folder = Path(chosen.folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder} is there and not empty; name a new folder, so that nothing is replaced")
     leave = shutil.ignore_patterns("runs", ".*", "__pycache__", "*.pyc")
     shutil.copytree(shipped_path("notebooks"), folder, ignore=leave, dirs_exist_ok=True)
+    for file in folder.glob("*.ipynb"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(_OF_A_CLONE.sub(lambda link: link["words"] or "", text), encoding="utf-8")
     print(f"{folder}: {len(list(folder.glob('*.ipynb')))} notebooks; open them with: jupyter lab {folder}")
     return 0
 

@@ -41,7 +41,8 @@ from cdlm_lab.views.tables import PERPLEXITY as PERPLEXITY_FORM
 
 ANSWERS_FILE = Path(__file__).with_name("answers.csv")
 RESULTS_BOOK = "12"  # the notebook whose question is about all claims
-HEADER = re.compile(r"\*\*Answer\.\*\*[^\n]*")  # the paragraph of a notebook's header that is written
+# What is written of a notebook's header: the paragraph of the answer, and a picture below it.
+HEADER = re.compile(r"\*\*Answer\.\*\*[^\n]*(?:\n\n!\[[^\n]*)?")
 _ALL = "Recorded results of small models; [all of them](../data/results/README.md)."
 _MISSING = "Recorded results are part of a clone of the project only."
 _COUNTED = {

@@ -5,7 +5,8 @@
 
 A page begins with the question, its answer and one picture, that of the cell with the tag `picture`. Figures
 become SVG; text on coloured grounds is drawn as PNG by Chromium, which playwright (both needed) controls.
-`--headers notebooks` writes the answers of the recorded runs into the headers of the notebooks.
+`--headers notebooks` writes the answers of the recorded runs and the first picture of each page into the
+headers of the notebooks.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from cdlm_lab.views.tables import markdown_text
 LONGEST = 20_000  # characters of a table: code hosts show no page of more than some 500,000
 WIDTH, TALLEST = 980, 1400  # pixels of a drawn view; the rest of a longer one is left out
 NOTEBOOKS = Path(__file__).resolve().parents[1]
+PAGES = NOTEBOOKS.parent / "data/results/notebooks"
 FIRST = "picture"  # tag of the cell whose picture the page begins with
 _FIGURE = re.compile(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]+)"[^>]*>')
 _DRAWN = re.compile(r"background|<iframe|cdlm-view")  # HTML whose meaning is in its looks
@@ -140,13 +142,17 @@ def page_text(notebook: Mapping[str, Any], page: Page) -> str:
     if not page.first:  # no cell has the tag, or it shows no picture
         page.first = next((text for text in page.blocks if text.startswith("![")), "")
         page.blocks = [text for text in page.blocks if text != page.first]
-    rest = [text for text in rest if not HEADER.match(text)]
-    finding = re.sub(r"\[([^\]]*)\]\([^)]*\)|[*]", r"\1", answer.partition("Recorded results")[0])
-    picture = re.sub(r"^!\[", lambda _: f"![{finding.strip()} ", page.first)
+    rest = [text for text in rest if not HEADER.match(text) and not text.startswith("![")]
+    picture = re.sub(r"^!\[", lambda _: f"![{_finding(answer)} ", page.first)
     name = next(NOTEBOOKS.glob(f"{page.number}_*.ipynb")).name
     link = f"This is [{name}](../../../notebooks/{name}) as it was run; `make lab` opens it."
     top = [title, question, answer, picture, _folded("Paper, data, cost", "\n\n".join(rest)), link]
     return "\n\n".join(filter(None, map(str.strip, [*map(relinked, top), *page.blocks]))) + "\n"
+
+
+def _finding(answer: str) -> str:
+    """The answer of a header as the words of a picture."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)|[*]", r"\1", answer.partition("Recorded results")[0]).strip()
 
 
 def _tags(cell: Cell) -> Sequence[str]:
@@ -183,15 +189,26 @@ def write_pages(executed: Sequence[Path], folder: Path) -> list[str]:
     return lines
 
 
-def write_headers(notebooks: Path) -> list[str]:
-    """Write the answers of the recorded runs into the headers of notebooks; returns the names of those that
-    changed."""
+def header_text(number: str, folder: Path) -> str:
+    """What is written into the header of a notebook: its answer, and below it the picture that its page in
+    `folder` begins with, if there is one."""
+    answer, page = header_answer(number), folder / f"{number}.md"
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    picture = next((block for block in text.split("\n\n") if block.startswith("![")), "")
+    words, _, name = picture.removeprefix("![").removesuffix(")").rpartition("](")
+    words = words.removeprefix(_finding(answer)).strip()
+    return f"{answer}\n\n![{words}](../data/results/notebooks/{name})" if name else answer
+
+
+def write_headers(notebooks: Path, folder: Path = PAGES) -> list[str]:
+    """Write answers and pictures (`header_text`) into the headers of notebooks; returns the names of those
+    that changed."""
     changed = []
     for file in sorted(notebooks.glob("[0-9]*.ipynb")):
         text = file.read_text(encoding="utf-8")
         notebook = json.loads(text)
         head = notebook["cells"][0]
-        source = HEADER.sub(lambda _, n=file.name[:2]: header_answer(n), "".join(head["source"]))
+        source = HEADER.sub(lambda _, n=file.name[:2]: header_text(n, folder), "".join(head["source"]))
         head["source"] = source.splitlines(keepends=True)
         if (new := json.dumps(notebook, ensure_ascii=False, indent=1) + "\n") != text:
             file.write_text(new, encoding="utf-8")
@@ -205,11 +222,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("runs", type=path_argument, nargs="?", help="folder of executed notebooks")
-    parser.add_argument("--into", type=path_argument, default=Path("data/results/notebooks"))
+    parser.add_argument("--into", type=path_argument, default=PAGES)
     parser.add_argument("--headers", type=path_argument, metavar="NOTEBOOKS")
     chosen = parser.parse_args(arguments)
     if chosen.headers:
-        print("\n".join(write_headers(chosen.headers)) or "no header has changed")
+        print("\n".join(write_headers(chosen.headers, chosen.into)) or "no header has changed")
     if chosen.runs:
         executed = sorted(chosen.runs.rglob("executed.ipynb")) or sorted(chosen.runs.glob("[0-9]*.ipynb"))
         print("\n".join(write_pages(executed, chosen.into)))

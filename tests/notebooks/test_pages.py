@@ -68,6 +68,7 @@ def test_headers_are_written_and_nothing_else_changes(tmp_path: Path):
     assert pages.write_headers(tmp_path) == ["03_x.ipynb"]
     assert file.read_text(encoding="utf-8") == source
     assert pages.write_headers(tmp_path) == []
+    assert "\n\n![" not in pages.header_text("03", tmp_path), "there is no page whose picture it could be"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,11 @@ def test_every_notebook_has_a_page_with_its_pictures(path: Path):
     assert shown
     assert all((FOLDER / name).is_file() for _, name in shown)
     assert {name for _, name in shown} == {one.name for one in FOLDER.glob(f"{path.name[:2]}_*")}
-    assert text.split("\n\n")[3].startswith("!["), "the first screen has a picture"
+    picture = text.split("\n\n")[3]
+    assert picture.startswith("!["), "the first screen has a picture"
+    header = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
+    (in_notebook,) = [line for line in header if line.startswith("![")]
+    assert in_notebook.rpartition("/")[2].strip() == picture.rpartition("](")[2], "and so has the notebook"
 
 
 def test_the_pages_are_small():
