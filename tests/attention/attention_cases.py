@@ -109,12 +109,15 @@ class LargestTensor(_Watched):
 
 
 class BytesWritten(_Watched):
-    """Context that counts the bytes of all tensors that operations make or change, views aside."""
+    """Context that counts the bytes of all tensors that operations make or change, views aside: of all
+    together, and of the largest."""
 
-    bytes = 0
+    bytes = largest = 0
 
     def note(self, function: Callable, result: object) -> None:
         arguments = function._schema.arguments
         if not any(one.alias_info and not one.alias_info.is_write for one in arguments):
             written = result if isinstance(result, tuple | list) else (result,)
-            self.bytes += sum(one.numel() * one.element_size() for one in written if isinstance(one, Tensor))
+            sizes = [one.numel() * one.element_size() for one in written if isinstance(one, Tensor)]
+            self.bytes += sum(sizes)
+            self.largest = max(self.largest, *sizes, 0)

@@ -164,6 +164,19 @@ def test_bytes_written_elsewhere_grow_linearly_with_the_batch(dropout: float) ->
     assert 3.5 * written[0] < written[1] < 4.5 * written[0]
 
 
+@pytest.mark.parametrize(("dtype", "dropout"), [(torch.bfloat16, 0.0), (torch.float32, 0.1)])
+def test_many_globals_of_a_long_text_take_no_block_that_the_process_gives_back(
+    dtype: torch.dtype, dropout: float
+) -> None:
+    present = torch.ones(1, 4096, dtype=torch.bool)
+    plan = make_plan(attention_mask=present, global_mask=torch.arange(4096)[None] < 614, window=64)
+    inputs = packed(inputs_of(1, 4096, dtype=dtype), plan)
+    with BytesWritten() as count:
+        of_globals = attend_from_globals(*inputs[3:], plan=plan, dropout=dropout)
+        torch.autograd.grad(of_globals.sum(), inputs[3:])
+    assert 12 * count.largest < HEADS * 2**25, "32 MB for 12 heads: see `memory_kept`"
+
+
 def test_texts_of_many_lengths_make_products_of_few_shapes() -> None:
     """A product of a new shape takes several times as long, where oneDNN compiles it."""
     shapes = set()
