@@ -58,9 +58,12 @@ test-all: $(STAMP)  ## run all tests, the slow ones and, where they can run, tho
 test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on Debian first: apt-get install chromium
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser $(ARGS) tests/browser
 
-# Each row five times, for an hour or more: make bench ARGS="--full"
-bench: $(STAMP)  ## measure training against Hugging Face's Longformer, some 15 minutes; into the README's table
+# Each row of training five times, for an hour or more: make bench ARGS="--full"
+bench: $(STAMP)  ## measure attention, training and reading beside Hugging Face's, an hour; into data/results/speed.md
+	@$(BIN)/python -m cdlm_lab.benchmarks.attention --lengths 4096 --repeats 3 --json data/results/attention_benchmark.json
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
+	@$(BIN)/python -m cdlm_lab.benchmarks.inference --encoder minilm --max-length 512 --window 128 --stories 4 --items 64 \
+	  --repeats 2 --json data/results/inference_benchmark.json
 	@$(BIN)/python .make/result_pages.py README.md data/results/*.md
 
 # On a GPU machine the first thing to run; on a CPU it checks what needs none: make gpu-check ARGS="--parts resume"

@@ -19,7 +19,7 @@ from claim_tables import SCORERS, claims_table, shipped_table
 from contradiction_tables import CONTRADICTIONS, contradiction_table
 from coreference_tables import ablation_table, coreference_table
 
-from cdlm_lab.benchmarks import attention, training
+from cdlm_lab.benchmarks import attention, inference, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
@@ -288,6 +288,7 @@ TABLES: Mapping[str, Made] = {
         _benchmark, file="training_benchmark_modernbert.json", columns=training.COLUMNS
     ),
     "training-speed-gpu": partial(_benchmark, file="training_benchmark_gpu.json", columns=training.COLUMNS),
+    "reading-speed": partial(_benchmark, file="inference_benchmark.json", columns=inference.COLUMNS),
     "explorer-speed": partial(_benchmark, file="source_attention_benchmark.json", columns=_EXPLORER_SPEED),
     "cut-storyworld": lambda results: cut_view(read_scores(results / "cut_storyworld.json")),
     "cut-news": lambda results: cut_view(read_scores(results / "cut_news.json")),

@@ -412,7 +412,9 @@ def test_two_wheels_hold_all_that_a_user_needs_without_a_checkout(tmp_path: Path
     subprocess.run([sys.executable, "-c", code, str(site)], **alone)
     command = [sys.executable, "-m", "cdlm_lab.batch.command"]
     subprocess.run([*command, "notebooks", "mine"], **alone)
-    assert len(list((tmp_path / "mine").glob("*.ipynb"))) == 13
+    copies = [file.read_text(encoding="utf-8") for file in (tmp_path / "mine").glob("*.ipynb")]
+    assert len(copies) == 13
+    assert not any("](../data/" in text for text in copies), "what only a clone has"
     assert (tmp_path / "mine" / "grids" / "small.yaml").is_file()
     again = subprocess.run([*command, "notebooks", "mine"], **alone | {"check": False}, capture_output=True)
     assert again.returncode == 2

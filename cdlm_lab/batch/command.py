@@ -103,16 +103,14 @@ def _apply(chosen: argparse.Namespace) -> int:
 
 
 def _notebooks(chosen: argparse.Namespace) -> int:
-    """Copy the notebooks, with their grids and parameter files, into a new or empty folder; what links to a
-    clone's recorded results, which are not there, becomes plain words, and their pictures go."""
+    """Copy the notebooks, with their grids and parameter files, without what only a clone has."""
     folder = Path(chosen.folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunError(f"{folder} is there and not empty; name a new folder, so that nothing is replaced")
     leave = shutil.ignore_patterns("runs", ".*", "__pycache__", "*.pyc")
     shutil.copytree(shipped_path("notebooks"), folder, ignore=leave, dirs_exist_ok=True)
     for file in folder.glob("*.ipynb"):
-        text = file.read_text(encoding="utf-8")
-        file.write_text(_OF_A_CLONE.sub(lambda link: link["words"] or "", text), encoding="utf-8")
+        file.write_text(_OF_A_CLONE.sub(r"\g<words>", file.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{folder}: {len(list(folder.glob('*.ipynb')))} notebooks; open them with: jupyter lab {folder}")
     return 0
 
