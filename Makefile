@@ -59,7 +59,7 @@ test-browser: $(STAMP)  ## run the tests of the widgets in a real browser; on De
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser $(ARGS) tests/browser
 
 # Each row of training five times, for an hour or more: make bench ARGS="--full"
-bench: $(STAMP)  ## measure attention, training and reading beside Hugging Face's, an hour; into data/results/speed.md
+bench: $(STAMP)  ## measure attention, training and reading, half an hour and more; into data/results/speed.md
 	@$(BIN)/python -m cdlm_lab.benchmarks.attention --lengths 4096 --repeats 3 --json data/results/attention_benchmark.json
 	@$(BIN)/python -m cdlm_lab.benchmarks.training --json data/results/training_benchmark.json $(ARGS)
 	@$(BIN)/python -m cdlm_lab.benchmarks.inference --encoder minilm --max-length 512 --window 128 --stories 4 --items 64 \

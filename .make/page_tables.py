@@ -284,9 +284,6 @@ TABLES: Mapping[str, Made] = {
     "storyworld-clue": _storyworld_clue,
     "attention-speed": partial(_benchmark, file="attention_benchmark.json", columns=attention.COLUMNS),
     "training-speed": partial(_benchmark, file="training_benchmark.json", columns=training.COLUMNS),
-    "training-speed-modernbert": partial(
-        _benchmark, file="training_benchmark_modernbert.json", columns=training.COLUMNS
-    ),
     "training-speed-gpu": partial(_benchmark, file="training_benchmark_gpu.json", columns=training.COLUMNS),
     "reading-speed": partial(_benchmark, file="inference_benchmark.json", columns=inference.COLUMNS),
     "explorer-speed": partial(_benchmark, file="source_attention_benchmark.json", columns=_EXPLORER_SPEED),
