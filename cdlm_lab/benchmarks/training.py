@@ -1,8 +1,7 @@
 """Complete training steps of Hugging Face's Longformer and ours: tokens per second, memory, and fraction of
 the rate of a matrix product.
 
-    python -m cdlm_lab.benchmarks.training                    # about 15 minutes on 2 CPU cores; or a GPU
-    python -m cdlm_lab.benchmarks.training --full --json out.json        # five pairs of steps everywhere
+    python -m cdlm_lab.benchmarks.training       # about 30 minutes on 2 CPU cores, --full an hour; or a GPU
     python -m cdlm_lab.benchmarks.training --parts minilm --lengths 1024 --globals 15% --precisions bfloat16
 
 A step is forward, backward, gradient clipping and AdamW, as in the trainer (autocast in bfloat16, weights in

@@ -150,10 +150,15 @@ def _says_little(name: str) -> bool:
     return bool(VAGUE & set(words)) or bool(words and words[0] in VAGUE_FIRST)
 
 
+FOR_OPENMP = "os.environ.setdefault('GOMP_SPINCOUNT', '30000')"  # must come before PyTorch
+
+
 def state_at_import(module: Module) -> Iterator[str]:
     """What must not happen at import: choosing a device, seeding, reading the environment."""
     for statement in module.tree.body:
         if isinstance(statement, DEFINITION | ast.If):  # an `if` at top level is `if __name__ == ...`
+            continue
+        if ast.unparse(statement) == FOR_OPENMP:
             continue
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute | ast.Name) and re.search(AT_IMPORT, ast.unparse(node)):
