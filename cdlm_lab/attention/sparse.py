@@ -82,23 +82,21 @@ def attend_from_globals(
     """Attend from global queries to every token of their row: (n_global, head, dim)."""
     if query.device.type != "cpu":
         return by_gathering(query, key, value, plan.gathered_globals, dropout)
-    tiles = plan.global_tiles_of_products if _by_products(query.dtype, dropout) else plan.global_tiles
+    tiles = plan.global_tiles_with_dropout if dropout else plan.global_tiles
     return _attend(query, key, value, tiles, dropout)
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, tiles: Sequence[Tile], dropout: float) -> Tensor:
-    output: Tensor = query
-    if tiles and _by_products(query.dtype, dropout):
+    if not tiles:
+        return query
+    output: Tensor
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    if dropout or (half and torch.is_grad_enabled()):
         seed = int(torch.randint(2**63 - 1, ())) if dropout else 0
         output = _Products.apply(query, key, value, tiles, dropout, seed)
-    elif tiles:
+    else:
         output = _Fused.apply(query, key, value, tiles)
     return output
-
-
-def _by_products(dtype: torch.dtype, dropout: float) -> bool:
-    """Whether the CPU attends by matrix products, and not by its fused kernel."""
-    return bool(dropout) or (dtype in (torch.bfloat16, torch.float16) and torch.is_grad_enabled())
 
 
 class _OfGroups(torch.autograd.Function):
