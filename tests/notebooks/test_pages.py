@@ -86,6 +86,7 @@ def test_every_notebook_has_a_page_with_its_pictures(path: Path):
     header = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
     (in_notebook,) = [line for line in header if line.startswith("![")]
     assert in_notebook.rpartition("/")[2].strip() == picture.rpartition("](")[2], "and so has the notebook"
+    assert pages.header_text(path.name[:2], FOLDER) in "".join(header)
 
 
 def test_the_pages_are_small():
