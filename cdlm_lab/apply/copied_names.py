@@ -108,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     models = dict(one.split("=", 1) if "=" in one else (one, one) for one in given.models)
     clusters = open_corpus(given.clusters, split=given.split, size=given.size)
     names = [*hidden_names(clusters, words=given.words, most=given.names)]
+    commit = git_commit()  # that of the code which runs, even if another is checked out meanwhile
     items = pd.concat(found_names(load(path), names, system=name) for name, path in models.items())
     planned = [Planned(a=a, b=b, measure=FOUND.name, split="", family="models") for a, b in pairwise(models)]
     planned += [
@@ -119,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.json:
         told = {"scores": [asdict(row) for row in made.rows], "comparisons": made.comparisons}
         with replaced_file(given.json) as file:
-            json.dump({**told, "names": len(names), "git_commit": git_commit()}, file, indent=1)
+            json.dump({**told, "names": len(names), "git_commit": commit}, file, indent=1)
             file.write("\n")
 
 
