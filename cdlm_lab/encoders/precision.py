@@ -75,10 +75,12 @@ def bfloat16_units() -> tuple[str, ...]:
 
 
 def precision_in_words(precision: Precision) -> str:
-    """The precision of training on the device in use and, where `auto` chose it, the reason: shown before
-    training and in its report."""
+    """The precision of training on the device in use and, where `auto` chose it, the reason, or that it is
+    slow there: shown before training and in its report."""
     device = default_device()
     chosen = resolve_precision(precision, device=device)
+    if (precision, device) == ("bfloat16", "cpu") and not bfloat16_units():
+        return "bfloat16: slow, as this CPU has neither AMX nor AVX512-BF16; `auto` would be float32"
     if precision != "auto":
         return chosen
     if device == "cuda":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,20 @@ from cdlm_lab.training.validation import JUDGED
 
 
 def settings_of_run(kind: type[Any], run: str, **values: Any) -> Any:
-    """The settings of a run, with `trained` naming the run itself, or the run whose models it opened."""
+    """The settings of a run on this machine, with `trained` naming the run itself, or the run whose models it
+    opened."""
     parameters = trained_parameters(run)
     own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
-    return settings_of(kind, {**parameters, **own})
+    return settings_of(kind, {**on_this_machine(parameters), **own})
+
+
+def on_this_machine(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a run that another machine may have made: half precision, which is slow or missing on
+    many devices, becomes `auto`; attention is computed as this device does it, and in this process alone."""
+    here = {"attention": "auto", "parallel": "", "workers": "auto"}
+    if parameters.get("precision") != "float32":
+        here["precision"] = "auto"
+    return {name: here.get(name, value) for name, value in parameters.items()}
 
 
 def score_on_dev(run: SystemRun, system: Any) -> float:

@@ -15,6 +15,7 @@ from cdlm_lab.data.records import CLAIM_LABELS as LABELS
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_pairs
 from cdlm_lab.encoders import model_folder
 from cdlm_lab.parameters import ParameterError
+from cdlm_lab.runs.opened import settings_of_run
 from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.tasks.joint import answers as answer_selection
 from cdlm_lab.tasks.joint import claims as fact_verification
@@ -239,6 +240,23 @@ def test_a_run_that_opened_models_of_another_opens_them_again(
     settings = replace(claims.settings, trained=str(claims.folder), run_folder=str(tmp_path))
     (tmp_path / "run.json").write_text(json.dumps({"name": claims.NAME, "parameters": asdict(settings)}))
     assert load(tmp_path).verify("A.", []).probabilities == load(claims.folder).verify("A.", []).probabilities
+
+
+@pytest.mark.parametrize(
+    ("trained", "opened"), [("bfloat16", "auto"), ("float16", "auto"), ("float32", "float32")]
+)
+def test_a_model_of_another_machine_reads_as_this_one_can(
+    claims: VerificationRun, tmp_path: Path, trained: str, opened: str
+) -> None:
+    made = asdict(claims.settings) | {"precision": trained, "parallel": "ddp 3", "workers": 8}
+    made |= {"trained": str(claims.folder), "run_folder": str(tmp_path)}
+    (tmp_path / "run.json").write_text(json.dumps({"name": claims.NAME, "parameters": made}))
+    settings = settings_of_run(fact_verification.Settings, str(tmp_path))
+    assert (settings.precision, settings.parallel, settings.workers) == (opened, "", "auto")
+    model = load(tmp_path)  # float16 cannot be had here
+    assert model.reading["precision"] == opened
+    there = load(claims.folder).verify("A.", []).probabilities
+    assert model.verify("A.", []).probabilities == pytest.approx(there, abs=1e-2)
 
 
 def test_a_model_that_learned_no_words_says_so() -> None:

@@ -209,6 +209,8 @@ def test_precision_of_a_cpu(monkeypatch, amx: bool | None, avx512: bool | None, 
             monkeypatch.setattr(torch.cpu, name, lambda has=has: has, raising=False)
     assert_chosen_on("cpu", shown, monkeypatch)
     assert resolve_precision("float32", device="cpu") == "float32"
+    slow = "bfloat16: slow, as this CPU has neither AMX nor AVX512-BF16; `auto` would be float32"
+    assert precision.precision_in_words("bfloat16") == ("bfloat16" if amx or avx512 else slow)
 
 
 SCRIPT = """

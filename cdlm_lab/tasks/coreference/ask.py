@@ -99,16 +99,16 @@ class CoreferenceModel:
 
     def clusters(
         self,
-        documents: Mapping[str, str] | Sequence[Mapping[str, str]],
+        documents: Mapping[str, str] | Sequence[str] | Sequence[Mapping[str, str]],
         *,
         mentions: str | Finder | None = None,
         threshold: float | None = None,
         cut: CutAsGiven = None,
     ) -> Any:
-        """Cluster the mentions in documents, given by name: `Clusters`; for a list, with the documents of one
-        topic in each entry, `Answers`. If any document of a topic has mentions marked with `<m>` and `</m>`,
-        these are the mentions; else they are found in the plain texts. Long documents are truncated to the
-        text around each pair of mentions.
+        """Cluster the mentions in documents, given by name or as a list of texts: `Clusters`; for a list with
+        the documents of one topic by name in each entry, `Answers`. If any document of a topic has mentions
+        marked with `<m>` and `</m>`, these are the mentions; else they are found in the plain texts. Long
+        documents are truncated to the text around each pair of mentions.
 
         Args:
             mentions: what finds mentions: the name of a tagger of mentions or the folder of its run (notebook
@@ -126,6 +126,8 @@ class CoreferenceModel:
         def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:
             return self._clusters(topics, chosen, Cut.of(cut))
 
+        if not isinstance(documents, str | Mapping) and any(isinstance(one, str) for one in documents):
+            documents = texts_of(documents)  # a document each
         return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
     def _read(self, documents: Mapping[str, str], mentions: str | Finder | None) -> OwnTopic:

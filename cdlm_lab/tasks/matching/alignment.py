@@ -30,6 +30,7 @@ from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.items import apart, items_of
 from cdlm_lab.runs.made import KeptNumbers
+from cdlm_lab.runs.opened import on_this_machine
 from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.report import REPORT_FILE, changed_since, read_report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
@@ -223,9 +224,7 @@ def matched_settings(given: Settings) -> experiment.Settings:
     if not (folder / REPORT_FILE).is_file():
         raise ParameterError(f'{run}, where no finished run of notebook 04 is; run that first, or write ""')
     known, names = read_report(folder), parameter_names(kind)
-    # However many processes made the run, only this one reads it.
-    alone = {"run_folder": str(folder), "parallel": "", "workers": "auto"}
-    values = known.parameters | alone
+    values = on_this_machine(known.parameters) | {"run_folder": str(folder)}
     if missing := [name for name in names if name not in values]:
         raise ParameterError(
             f"{run}, a run of {known.name!r} without {missing[0]!r}; name one of notebook 04"

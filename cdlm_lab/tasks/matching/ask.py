@@ -15,7 +15,7 @@ from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.progress import bars_after
-from cdlm_lab.runs.opened import profile_of, score_on_dev, settings_of_run, system_named
+from cdlm_lab.runs.opened import on_this_machine, profile_of, score_on_dev, settings_of_run, system_named
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.matching import alignment as sentence_alignment
 from cdlm_lab.tasks.matching import experiment as document_matching
@@ -224,7 +224,9 @@ def load_matching(name: str, run: str, system: str) -> MatchingModel:
 
 def load_alignment(name: str, run: str, system: str) -> MatchingModel:
     """A matcher with which a run of notebook 05 aligns."""
-    given = settings_of(sentence_alignment.Settings, {**trained_parameters(run), "run_folder": run})
+    given = settings_of(
+        sentence_alignment.Settings, {**on_this_machine(trained_parameters(run)), "run_folder": run}
+    )
     settings = sentence_alignment.matched_settings(given)
     if settings.trained:
         settings = replace(settings, run_folder="")

@@ -163,8 +163,8 @@ def test_a_finished_run_is_read_with_its_own_settings(matched, finished, tmp_pat
     assert run.matching.pairs == matched.pairs
     assert dict(view.alignment_facts(run)).keys() == {"pairs", "systems"}  # nothing is trained
     assert "true sentences" in view.preview(run).data
-    # by how many processes it was made does not matter where it is read
-    several = copied(matched, tmp_path, {"parallel": "ddp 3"})
+    # by how many processes it was made, and in which half precision, does not matter where it is read
+    several = copied(matched, tmp_path, {"parallel": "ddp 3", "precision": "float16"})
     assert matched_run(several).settings == replace(matched.settings, run_folder=str(tmp_path))
 
 
