@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import copied_names
 import pytest
+from copied_names import found_names, hidden_names
 
-from cdlm_lab.apply import copied_names
-from cdlm_lab.apply.copied_names import found_names, hidden_names
 from cdlm_lab.data.records import Cluster, Document
 
 FIRST = "Senators met on Monday. The bill of Warner passed, said Kaine. Later Kaine left with Blunt."

@@ -1,6 +1,6 @@
 """How often a language model fills a blank with the name that only the other report has:
 
-    python -m cdlm_lab.apply.copied_names CLUSTERS MODEL [MODEL ...] --json FILE
+    python .make/copied_names.py CLUSTERS MODEL [MODEL ...] --json FILE
 
 CLUSTERS is a corpus of notebook 01, of which a split is read. Of each cluster two reports are read, up to
 `--words` words of each. A name is a capitalised word after a word in small letters, so that no sentence
