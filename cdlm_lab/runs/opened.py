@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.runs.runs import SystemRun, Training
 from cdlm_lab.training.checkpoints import TRAINING_FOLDER
 from cdlm_lab.training.history import HISTORY_FILE, read_history
-from cdlm_lab.training.trained import trained_model, trained_parameters
+from cdlm_lab.training.trained import on_this_machine, trained_model, trained_parameters
 from cdlm_lab.training.validation import JUDGED
 
 
@@ -22,15 +22,6 @@ def settings_of_run(kind: type[Any], run: str, **values: Any) -> Any:
     parameters = trained_parameters(run)
     own = {"trained": parameters.get("trained") or run, "run_folder": "", **values}
     return settings_of(kind, {**on_this_machine(parameters), **own})
-
-
-def on_this_machine(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a run that another machine may have made: half precision, which is slow or missing on
-    many devices, becomes `auto`; attention is computed as this device does it, and in this process alone."""
-    here = {"attention": "auto", "parallel": "", "workers": "auto"}
-    if parameters.get("precision") != "float32":
-        here["precision"] = "auto"
-    return {name: here.get(name, value) for name, value in parameters.items()}
 
 
 def score_on_dev(run: SystemRun, system: Any) -> float:

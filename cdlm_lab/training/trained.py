@@ -60,6 +60,15 @@ def trained_parameters(name: str) -> dict[str, Any]:
     return dict(_entry(name, "parameters", dict))
 
 
+def on_this_machine(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a run that another machine may have made: half precision, which is slow or missing on
+    many devices, becomes `auto`; attention is computed as this device does it, and in this process alone."""
+    here = {"attention": "auto", "parallel": "", "workers": "auto"}
+    if parameters.get("precision") != "float32":
+        here["precision"] = "auto"
+    return {name: here.get(name, value) for name, value in parameters.items()}
+
+
 def run_name(name: str) -> str:
     """The experiment of a trained run. Raises ParameterError if there is no such run or it is damaged."""
     return _entry(name, "name", str)

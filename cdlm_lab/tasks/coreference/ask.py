@@ -22,12 +22,22 @@ from cdlm_lab.runs.opened import model_of_run, settings_of_run
 from cdlm_lab.tasks.coreference import experiment as coreference
 from cdlm_lab.tasks.coreference.examples import group_mentions, pairs_within
 from cdlm_lab.tasks.coreference.found import Finder, found_spans
-from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Scorer, pair_examples, predict_groups
+from cdlm_lab.tasks.coreference.readings import ReadingExamples
+from cdlm_lab.tasks.coreference.scoring import (
+    GroupPrediction,
+    Scorer,
+    pair_examples,
+    predict_groups,
+    scored_apart,
+)
 from cdlm_lab.tasks.coreference.view import clusters_html, shown_clusters, texts_html
 from cdlm_lab.training.trained import trained_threshold
 from cdlm_lab.views.answers import PATIENCE, Pictured, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words
 
+# Of two long documents those mentions are read together that have this probability with one of the other when
+# each is read alone; on ECB+ cut into parts that loses nothing (data/results/cdlm.md).
+PROMISING = 0.1
 SHIPPED_FOR = {"event": ("ecb/events",), "entity": ("ecb/entities",)}  # kind -> models of real English
 
 
@@ -108,7 +118,8 @@ class CoreferenceModel:
         """Cluster the mentions in documents, given by name or as a list of texts: `Clusters`; for a list with
         the documents of one topic by name in each entry, `Answers`. If any document of a topic has mentions
         marked with `<m>` and `</m>`, these are the mentions; else they are found in the plain texts. Long
-        documents are truncated to the text around each pair of mentions.
+        documents are truncated to the text around each pair of mentions; by one reading, where two do not fit
+        it, those of their mentions are read together that may corefer when each document is read alone.
 
         Args:
             mentions: what finds mentions: the name of a tagger of mentions or the folder of its run (notebook
@@ -191,12 +202,17 @@ class CoreferenceModel:
         one, unlike = self.scorer, [_numbered(topic, number) for number, topic in enumerate(topics)]
         groups = group_mentions(unlike, self.kind, "topic", None)
         examples = pair_examples(one.settings, one.tokenizer, unlike, groups)
+        most = one.settings.micro_batch_size
+        more: dict[str, Any] = {}
+        if isinstance(examples, ReadingExamples) and examples.in_parts:
+            more["unread"] = scored_apart(one, examples, batch_size=most, name="reading each alone")
+            examples = examples.of_promising(more["unread"] >= PROMISING)
         ends = np.cumsum([len(pairs_within([group])) for group in groups])
         read = [examples.size_of(number) for number in range(len(examples))]
         # as many tokens a batch as one of the longest texts has
-        tokens = one.settings.micro_batch_size * one.settings.max_length
-        form = {"batch_size": tokens // max((size.length for size in read), default=1)}
-        predictions = predict_groups(one, examples, groups, file=None, name="scoring your documents", **form)
+        tokens = most * one.settings.max_length
+        more["batch_size"] = tokens // max((size.length for size in read), default=1)
+        predictions = predict_groups(one, examples, groups, file=None, name="scoring your documents", **more)
         topic_of = [
             np.searchsorted(ends, examples.pairs_of(n)[0], side="right") for n in range(len(examples))
         ]

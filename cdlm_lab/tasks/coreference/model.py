@@ -109,27 +109,44 @@ class OneReadingScorer(_Scorer):
     ) -> SequenceClassifierOutput:
         """The logits of the pairs in `pair_mask`, (pairs,), float32, ordered by sequence, then by row and
         column; with labels also the loss, as that of `PairScorer`."""
-        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask, plan)
-        with in_full(states.device):
-            states = as_weights(states, self.scorer)
-            mentions = mean_states(states, mention_mask)
-            numbers = pair_mask.nonzero().split(PAIRS_AT_ONCE)
-            parts = [self._logits(states[:, 0], mentions, *n.T) for n in numbers]
-            logits = torch.cat(parts).float()  # (pairs,)
+        first, mentions = self.mentions(input_ids, attention_mask, global_attention_mask, mention_mask, plan)
+        logits = self.logits(first, mentions, pair_mask.nonzero())
         wanted = None if labels is None else labels[pair_mask]
         loss = pair_loss(logits, wanted, num_items_in_batch)
         return SequenceClassifierOutput(loss=loss, logits=logits)
 
+    def mentions(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        global_attention_mask: Tensor | None,
+        mention_mask: Tensor,
+        plan: Plan | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The states of [CLS], (batch, 1, dim), and of the mentions, (batch, mention, dim), in the dtype of
+        the head's weights; the arguments are those of `forward`."""
+        states = self.states(input_ids, attention_mask, global_attention_mask, mention_mask, plan)
+        states = as_weights(states, self.scorer)
+        with in_full(states.device):
+            return states[:, :1], mean_states(states, mention_mask)
+
+    def logits(self, first: Tensor, mentions: Tensor, pairs: Tensor) -> Tensor:
+        """The logits of pairs, (pairs,), float32. `first`: (batch, 1, dim), of the sequences, or (batch,
+        mention, dim), of that in which each mention was read, of which a pair has the mean; `mentions`:
+        (batch, mention, dim); `pairs`: int64 (pairs, 3), batch and mentions of each."""
+        with in_full(mentions.device):
+            return torch.cat(
+                [self._logits(first, mentions, *n.T) for n in pairs.split(PAIRS_AT_ONCE)]
+            ).float()
+
     def _logits(self, first: Tensor, mentions: Tensor, row: Tensor, i: Tensor, j: Tensor) -> Tensor:
         """The logits (pairs,) of pairs (i, j) in sequences `row`: what `scorer` gives for [s, m_i, m_j, m_i *
-        m_j], but what belongs to a sequence or a mention alone is multiplied once. `first`: (batch, dim);
-        `mentions`: (batch, mention, dim)."""
+        m_j], but what belongs to a sequence or a mention alone is multiplied once."""
         hidden, activation, out = self.scorer
         of_text, of_i, of_j, of_both = hidden.weight.chunk(4, dim=1)
-        of_first = (
-            nn.functional.linear(mentions, of_i) + nn.functional.linear(first, of_text, hidden.bias)[:, None]
-        )
-        summed = of_first[row, i] + nn.functional.linear(mentions, of_j)[row, j]  # (pairs, HIDDEN)
+        half = nn.functional.linear(first, of_text, hidden.bias) / 2
+        summed = (nn.functional.linear(mentions, of_i) + half)[row, i]  # (pairs, HIDDEN)
+        summed = summed + (nn.functional.linear(mentions, of_j) + half)[row, j]
         summed = torch.addmm(summed, mentions[row, i] * mentions[row, j], of_both.T)
         return out(activation(summed)).squeeze(-1)
 

@@ -10,6 +10,8 @@ the pairs in `examples.py`. The context `sentences` keeps the sentences that hol
 What is too long is cut to windows around all its mentions, as wide as there is room; the two documents share
 it as those of a pair do. A document whose mentions do not leave half of its room to the text between them is
 read in parts, a few mentions after another, each part with those of every other document: no pair is lost.
+As their number grows with the square of the length, texts of one's own are read so only where it may matter:
+first each part alone, then of two documents in parts the mentions in promising pairs (`of_promising`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import ClassVar
 
 import numpy as np
@@ -35,6 +37,7 @@ from cdlm_lab.tasks.coreference.examples import (
     MentionMarks,
     PairSize,
     Passage,
+    all_pairs,
     marked,
     mentions_in,
 )
@@ -127,6 +130,46 @@ class ReadingExamples:
             labels = np.where(example["pair_mask"], own[:, None] == own, NOT_MASKED)
             example["labels"] = labels.astype(np.float32)
         return example
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether a document is read in several parts."""
+        return len(self.parts) > len({(part.group, part.document) for part in self.parts})
+
+    @property
+    def alone(self) -> ReadingExamples:
+        """A reading of each part alone, in the order of `parts`."""
+        return replace(self, readings=np.repeat(np.arange(len(self.parts)), 2).reshape(-1, 2))
+
+    def of_promising(self, promising: np.ndarray) -> ReadingExamples:
+        """The readings that are left where a pair needs one only if it is promising, bool (pairs,): of two
+        documents that do not fit one reading only the mentions in promising pairs are read together."""
+        parts, readings = list(self.parts), []
+        for number, group in enumerate(self.groups):
+            own: dict[str, list[int]] = {}
+            for place, part in enumerate(self.parts):
+                if part.group == number:
+                    own.setdefault(part.document, []).append(place)
+            of_group = promising[self._first_pairs[number] : self._first_pairs[number + 1]]
+            pairs = all_pairs(len(group.mentions))[of_group] + self._starts[number]
+            wanted: dict[tuple[str, ...], set[int]] = {}
+            for pair in pairs.tolist():
+                documents = sorted({self.mentions[place].document for place in pair})
+                wanted.setdefault(tuple(documents), set()).update(pair)
+            for two in combinations_with_replacement(own, 2):
+                sides = [own[document] for document in dict.fromkeys(two)]
+                if any(len(side) > 1 for side in sides):
+                    chosen = sorted(wanted.get(tuple(sorted({*two})), ()))
+                    sides = []
+                    for document in dict.fromkeys(two):
+                        some = [place for place in chosen if self.mentions[place].document == document]
+                        new = self._parts_of(document, number, some)
+                        sides.append([*range(len(parts), len(parts) + len(new))])
+                        parts += new
+                readings += combinations_with_replacement(sides[0], 2) if len(sides) == 1 else product(*sides)
+        useful = [pair for pair in readings if pair[0] != pair[1] or len(parts[pair[0]].mentions) > 1]
+        made = np.array(useful, dtype=np.int64).reshape(-1, 2)
+        return replace(self, parts=parts, readings=made, _whole={})
 
     @cached_property
     def mentions(self) -> tuple[CoreferenceMention, ...]:
@@ -228,29 +271,32 @@ class ReadingExamples:
         own: dict[str, list[int]] = {}
         for place, mention in enumerate(group.mentions, start=int(self._starts[number])):
             own.setdefault(mention.document, []).append(place)
-        room, parts = self._room(2) // 2, []
-        for document, mentions in own.items():
-            form = {"document": document, "group": number}
-            whole = Part(**form, mentions=tuple(mentions))
-            if len(self._passage(whole).ids) + _MARKS * len(mentions) <= room:
-                parts.append(whole)
-                continue
-            chosen: list[int] = []
-            taken = 0
-            for place in sorted(mentions, key=lambda one: self.mentions[one].tokens):
-                start, end = self.documents[document].subwords(self.mentions[place].tokens)
-                needed = end - start + _MARKS
-                if needed > room:
-                    what = f"{self.mentions[place].name} needs {needed} tokens with its marks"
-                    why = f"max_length {self.max_length} leaves {room} for each document"
-                    raise ValueError(f"{what}, but {why}; raise it or leave the mention out")
-                if chosen and taken + needed > room // 2:
-                    parts.append(Part(**form, mentions=tuple(sorted(chosen))))
-                    chosen, taken = [], 0
-                chosen.append(place)
-                taken += needed
-            parts.append(Part(**form, mentions=tuple(sorted(chosen))))
-        return parts
+        return [part for document, some in own.items() for part in self._parts_of(document, number, some)]
+
+    def _parts_of(self, document: str, group: int, mentions: Sequence[int]) -> list[Part]:
+        """The parts of a document with some of its mentions; [] for none."""
+        if not mentions:
+            return []
+        form = {"document": document, "group": group}
+        whole, room = Part(**form, mentions=tuple(mentions)), self._room(2) // 2
+        if len(self._passage(whole).ids) + _MARKS * len(mentions) <= room:
+            return [whole]
+        parts: list[Part] = []
+        chosen: list[int] = []
+        taken = 0
+        for place in sorted(mentions, key=lambda one: self.mentions[one].tokens):
+            start, end = self.documents[document].subwords(self.mentions[place].tokens)
+            needed = end - start + _MARKS
+            if needed > room:
+                what = f"{self.mentions[place].name} needs {needed} tokens with its marks"
+                why = f"max_length {self.max_length} leaves {room} for each document"
+                raise ValueError(f"{what}, but {why}; raise it or leave the mention out")
+            if chosen and taken + needed > room // 2:
+                parts.append(Part(**form, mentions=tuple(sorted(chosen))))
+                chosen, taken = [], 0
+            chosen.append(place)
+            taken += needed
+        return [*parts, Part(**form, mentions=tuple(sorted(chosen)))]
 
     def _passage(self, part: Part) -> Passage:
         """The context of a part, before it is cut."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from cdlm_lab.data.records import CoreferenceMention, Topic, gold_clusters
@@ -107,6 +108,36 @@ def probabilities(model: PairScorer | OneReadingScorer, batch: dict[str, torch.T
     return torch.sigmoid(model(**on_device).logits).cpu().numpy()
 
 
+@torch.no_grad()
+def scored_apart(
+    prepared: Scorer, examples: ReadingExamples, *, batch_size: int, name: str | None = None
+) -> np.ndarray:
+    """Probability that the mentions of each pair corefer, float32 (pairs,), from readings of each part of a
+    document alone, which are far fewer than those of two. `name`: text beside the bar; None = no bar."""
+    model, alone = on_default_device(prepared.model).eval(), examples.alone.without_labels()
+    collate = Collate(pad_token_id=model.config.pad_token_id)
+    read: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # mention -> states of its [CLS] and of itself
+    sizes = [alone.size_of(number) for number in range(len(alone))]
+    lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
+    with computing_in(prepared.settings.precision, model.device):
+        with Progress(total=len(alone), desc=name, unit=alone.UNIT, disable=name is None) as bar:
+            for numbers in batches_by_tokens(lengths, globals_, batch_size):
+                batch = collate([alone[number] for number in numbers])
+                given = {key: value.to(model.device) for key, value in batch.items() if key != "pair_mask"}
+                for number, first, of_part in zip(numbers, *model.mentions(**given), strict=True):
+                    own = alone.parts[number].mentions
+                    read |= {place: (first[0], states) for place, states in zip(own, of_part, strict=False)}
+                bar.update(len(numbers))
+        scores, before = [], 0
+        for group in examples.groups:
+            places = range(before, before := before + len(group.mentions))
+            pairs = torch.as_tensor(mention_pairs.all_pairs(len(places)), device=model.device)
+            first, states = map(torch.stack, zip(*(read[place] for place in places), strict=True))
+            logits = model.logits(first[None], states[None], nn.functional.pad(pairs, (1, 0)))
+            scores.append(logits.sigmoid().cpu().numpy())
+    return np.concatenate(scores)
+
+
 def beside(file: Path | None, what: str) -> Path | None:
     """A file with `what` in its name beside a file, or None."""
     return file and file.with_name(f"{file.stem}-{what}{file.suffix}")
@@ -187,13 +218,15 @@ def predict_groups(
     file: Path | None,
     name: str,
     first: FirstScores | None = None,
+    unread: np.ndarray | None = None,
     **more: Any,
 ) -> list[GroupPrediction]:
     """Score every pair of every group; with `first`, read only those in doubt: others keep their score.
-    `more`: other arguments of `score_pairs`."""
+    `unread`: scores (pairs,) of pairs that are in no example; `more`: other arguments of `score_pairs`."""
     more |= {"file": file, "name": name}
     if first is None:
         scores = scored(prepared, examples, **more)
+        scores = scores if unread is None else np.where(np.isnan(scores), unread, scores)
     else:
         scores, some = first.scores.copy(), examples.in_order(np.flatnonzero(first.read))
         if len(some):

@@ -30,7 +30,6 @@ from cdlm_lab.runs.evaluation import Measure, Planned
 from cdlm_lab.runs.identity import Identity, Inputs
 from cdlm_lab.runs.items import apart, items_of
 from cdlm_lab.runs.made import KeptNumbers
-from cdlm_lab.runs.opened import on_this_machine
 from cdlm_lab.runs.own import by_item
 from cdlm_lab.runs.report import REPORT_FILE, changed_since, read_report
 from cdlm_lab.runs.runs import Scores, SystemRun, Training, once, report
@@ -38,7 +37,7 @@ from cdlm_lab.tasks.matching import experiment
 from cdlm_lab.tasks.matching.attention_alignment import by_encodings, by_global_attention
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.systems import SYSTEMS, Matcher
-from cdlm_lab.training.trained import trained_parameters
+from cdlm_lab.training.trained import on_this_machine, trained_parameters
 
 __all__ = ["Settings", "evaluate", "predict", "prepare", "report", "train"]
 

@@ -15,7 +15,7 @@ from cdlm_lab.data.text_profile import TextProfile
 from cdlm_lab.encoders.source_attention import CutAsGiven, apart
 from cdlm_lab.parameters import ParameterError, settings_of
 from cdlm_lab.progress import bars_after
-from cdlm_lab.runs.opened import on_this_machine, profile_of, score_on_dev, settings_of_run, system_named
+from cdlm_lab.runs.opened import profile_of, score_on_dev, settings_of_run, system_named
 from cdlm_lab.runs.runs import Training
 from cdlm_lab.tasks.matching import alignment as sentence_alignment
 from cdlm_lab.tasks.matching import experiment as document_matching
@@ -23,7 +23,7 @@ from cdlm_lab.tasks.matching.alignment import longformer_alignments
 from cdlm_lab.tasks.matching.experiment import MatchingRun
 from cdlm_lab.tasks.matching.systems import Matcher, MatchPredictions
 from cdlm_lab.tasks.matching.view import column_of, pair_html
-from cdlm_lab.training.trained import trained_parameters
+from cdlm_lab.training.trained import on_this_machine, trained_parameters
 from cdlm_lab.views import html
 from cdlm_lab.views.answers import PATIENCE, Pictured, Result, asked, foreign_to, texts_of, warn_of_cut
 from cdlm_lab.views.html import cut_in_words, escaped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from cdlm_lab.tasks.coreference.examples import corefer, group_mentions, marks_f
 from cdlm_lab.tasks.coreference.experiment import Settings
 from cdlm_lab.tasks.coreference.model import OneReadingScorer, load_pair_scorer, mean_states
 from cdlm_lab.tasks.coreference.readings import ReadingExamples, windows_around
-from cdlm_lab.tasks.coreference.scoring import score_pairs
+from cdlm_lab.tasks.coreference.scoring import Scorer, score_pairs, scored_apart
 
 Loaded = tuple[OneReadingScorer, PreTrainedTokenizerBase]
 
@@ -79,6 +80,66 @@ def test_each_pair_is_in_one_reading_whatever_the_room(sharp: Loaded, context: s
     assert any(examples.size_of(number).lost_tokens for number in range(len(examples))) == (max_length < 2048)
 
 
+def test_of_documents_in_parts_promising_mentions_are_read_together_and_no_others(sharp: Loaded):
+    examples = readings(sharp[1], max_length=72)
+    every, pairs = range(examples.pair_count), pairs_within(examples.groups)
+    documents = [one.document for one in examples.mentions]
+    in_parts = {a.document for a, b in pairwise(examples.parts) if a.document == b.document}
+    promising = np.random.default_rng(0).random(len(every)) < 0.03
+    hopeful = {(documents[i], documents[j]): set() for i, j in pairs}
+    for i, j in pairs[promising]:
+        hopeful[documents[i], documents[j]] |= {i, j}
+    found = pairs_read(examples.of_promising(promising))
+    assert len(found) == len({*found}) < len(every), "no pair twice"
+    assert {*np.flatnonzero(promising)} <= {*found}
+    for i, j in pairs[found]:
+        whole = not {documents[i], documents[j]} & in_parts
+        assert whole or {i, j} <= hopeful[documents[i], documents[j]]
+    assert sorted(pairs_read(examples.of_promising(promising | True))) == [*every]
+    whole = readings(sharp[1], max_length=2048)
+    assert (examples.in_parts, whole.in_parts) == (True, False)
+    np.testing.assert_array_equal(whole.of_promising(promising & False).readings, whole.readings)
+
+
+def pairs_read(examples: ReadingExamples) -> list[int]:
+    return np.concatenate([examples.pairs_of(number) for number in range(len(examples))]).tolist()
+
+
+def test_scores_from_parts_read_alone(sharp: Loaded):
+    """Within a part those of its reading; else the head on what the two readings say, with the mean of their
+    [CLS]."""
+    model, tokenizer = sharp
+    examples = readings(tokenizer, max_length=72)
+    actual = scored_apart(
+        Scorer(settings=Settings(precision="float32"), model=model, tokenizer=tokenizer),
+        examples,
+        batch_size=3,
+    )
+    alone = score_pairs(model, examples.alone, file=None, batch_size=3)
+    within = ~np.isnan(alone)
+    assert 0 < within.mean() < 1
+    np.testing.assert_allclose(actual[within], alone[within], atol=1e-6)
+    read = {}
+    for number, part in enumerate(examples.parts):
+        first, vectors = states_of(sharp, examples.alone[number])
+        read |= {place: (first, vector) for place, vector in zip(part.mentions, vectors, strict=True)}
+    pairs = pairs_within(examples.groups)
+    for number in [*np.flatnonzero(~within)[:20], len(pairs) - 1]:
+        (s, first), (t, second) = (read[place] for place in pairs[number])
+        logit = model.scorer(torch.cat([(s + t) / 2, first, second, first * second]))
+        assert actual[number] == pytest.approx(logit.sigmoid().item(), abs=1e-5)
+
+
+def states_of(loaded: Loaded, example: dict[str, np.ndarray]) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The state of [CLS] and those of the mentions of one reading."""
+    model, _ = loaded
+    batch = Collate(pad_token_id=model.config.pad_token_id)([example])
+    own = (batch[name] for name in ("input_ids", "attention_mask", "global_attention_mask"))
+    with torch.no_grad():
+        states = model.longformer(*own).last_hidden_state[0]
+    return states[0], [states[mask].mean(0) for mask in batch["mention_mask"][0]]
+
+
 def test_what_does_not_fit_at_all_is_refused(sharp: Loaded):
     with pytest.raises(
         ValueError, match=r"needs \d+ tokens with its marks, but max_length 10 leaves \d+ for"
@@ -99,18 +160,12 @@ def test_scores_are_those_of_one_pair_at_a_time(sharp: Loaded):
     actual = score_pairs(model, examples, file=None, batch_size=5)
     assert actual.std() > 1e-3
     assert not np.isnan(actual).any()
-    collate, expected = Collate(pad_token_id=model.config.pad_token_id), np.zeros(len(actual))
-    for number in range(len(examples)):
-        batch = collate([examples[number]])
-        with torch.no_grad():
-            own = (batch[name] for name in ("input_ids", "attention_mask", "global_attention_mask"))
-            states = model.longformer(*own).last_hidden_state[0]
-            vectors = [states[mask].mean(0) for mask in batch["mention_mask"][0]]
-            for (i, j), pair in zip(
-                batch["pair_mask"][0].nonzero().tolist(), examples.pairs_of(number), strict=True
-            ):
-                both = torch.cat([states[0], vectors[i], vectors[j], vectors[i] * vectors[j]])
-                expected[pair] = torch.sigmoid(model.scorer(both)).item()
+    expected = np.zeros(len(actual))
+    for number, example in enumerate(examples):
+        first, vectors = states_of(sharp, example)
+        for (i, j), pair in zip(np.argwhere(example["pair_mask"]), examples.pairs_of(number), strict=True):
+            both = torch.cat([first, vectors[i], vectors[j], vectors[i] * vectors[j]])
+            expected[pair] = torch.sigmoid(model.scorer(both)).item()
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-6)
 
 
