@@ -37,7 +37,7 @@ def test_found_mentions_are_clustered_as_marked_ones(coreference: CoreferenceMod
     for each in found:
         for one in each:
             assert TEXTS[one.document][one.start : one.end] == one.text
-    assert coreference.clusters([TEXTS, marked], mentions=events)[0] == found
+    assert coreference.clusters(iter([TEXTS, marked]), mentions=events)[0] == found
     unnamed = coreference.clusters([*TEXTS.values()], mentions=events)  # a document each, not a topic
     assert [[one.text for one in each] for each in unnamed] == [[one.text for one in each] for each in found]
 

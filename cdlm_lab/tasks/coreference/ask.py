@@ -137,7 +137,7 @@ class CoreferenceModel:
         def answer(topics: Sequence[OwnTopic]) -> list[Clusters]:
             return self._clusters(topics, chosen, Cut.of(cut))
 
-        if not isinstance(documents, str | Mapping) and any(isinstance(one, str) for one in documents):
+        if isinstance(documents, list | tuple) and any(isinstance(one, str) for one in documents):
             documents = texts_of(documents)  # a document each
         return asked(lambda documents: self._read(documents, mentions), answer, documents=documents)
 
