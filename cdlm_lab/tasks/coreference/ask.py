@@ -202,15 +202,15 @@ class CoreferenceModel:
         one, unlike = self.scorer, [_numbered(topic, number) for number, topic in enumerate(topics)]
         groups = group_mentions(unlike, self.kind, "topic", None)
         examples = pair_examples(one.settings, one.tokenizer, unlike, groups)
-        most = one.settings.micro_batch_size
         more: dict[str, Any] = {}
         if isinstance(examples, ReadingExamples) and examples.in_parts:
-            more["unread"] = scored_apart(one, examples, batch_size=most, name="reading each alone")
+            form = {"batch_size": one.settings.micro_batch_size, "name": "reading each alone"}
+            more["unread"] = scored_apart(one, examples, **form)
             examples = examples.of_promising(more["unread"] >= PROMISING)
         ends = np.cumsum([len(pairs_within([group])) for group in groups])
         read = [examples.size_of(number) for number in range(len(examples))]
         # as many tokens a batch as one of the longest texts has
-        tokens = most * one.settings.max_length
+        tokens = one.settings.micro_batch_size * one.settings.max_length
         more["batch_size"] = tokens // max((size.length for size in read), default=1)
         predictions = predict_groups(one, examples, groups, file=None, name="scoring your documents", **more)
         topic_of = [

@@ -17,7 +17,7 @@ first each part alone, then of two documents in parts the mentions in promising 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations_with_replacement, product
@@ -99,8 +99,7 @@ class ReadingExamples:
         for number, part in enumerate(parts):
             of_groups.setdefault(part.group, []).append(number)
         pairs = (pair for own in of_groups.values() for pair in combinations_with_replacement(own, 2))
-        useful = [pair for pair in pairs if pair[0] != pair[1] or len(parts[pair[0]].mentions) > 1]
-        return replace(empty, parts=parts, readings=np.array(useful, dtype=np.int64).reshape(-1, 2))
+        return empty._of_parts(parts, pairs)
 
     def __len__(self) -> int:
         return len(self.readings)
@@ -152,21 +151,24 @@ class ReadingExamples:
                     own.setdefault(part.document, []).append(place)
             of_group = promising[self._first_pairs[number] : self._first_pairs[number + 1]]
             pairs = all_pairs(len(group.mentions))[of_group] + self._starts[number]
-            wanted: dict[tuple[str, ...], set[int]] = {}
+            wanted: dict[frozenset[str], set[int]] = {}
             for pair in pairs.tolist():
-                documents = sorted({self.mentions[place].document for place in pair})
-                wanted.setdefault(tuple(documents), set()).update(pair)
+                documents = frozenset(self.mentions[place].document for place in pair)
+                wanted.setdefault(documents, set()).update(pair)
             for two in combinations_with_replacement(own, 2):
                 sides = [own[document] for document in dict.fromkeys(two)]
                 if any(len(side) > 1 for side in sides):
-                    chosen = sorted(wanted.get(tuple(sorted({*two})), ()))
-                    sides = []
+                    chosen, sides = sorted(wanted.get(frozenset(two), ())), []
                     for document in dict.fromkeys(two):
                         some = [place for place in chosen if self.mentions[place].document == document]
                         new = self._parts_of(document, number, some)
                         sides.append([*range(len(parts), len(parts) + len(new))])
                         parts += new
                 readings += combinations_with_replacement(sides[0], 2) if len(sides) == 1 else product(*sides)
+        return self._of_parts(parts, readings)
+
+    def _of_parts(self, parts: Sequence[Part], readings: Iterable[tuple[int, int]]) -> ReadingExamples:
+        """The readings, each two indices of parts, that hold a pair of mentions."""
         useful = [pair for pair in readings if pair[0] != pair[1] or len(parts[pair[0]].mentions) > 1]
         made = np.array(useful, dtype=np.int64).reshape(-1, 2)
         return replace(self, parts=parts, readings=made, _whole={})

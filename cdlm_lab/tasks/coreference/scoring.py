@@ -83,10 +83,8 @@ def score_pairs(
     with KeptNumbers(file, (examples.pair_count,)) as scores, computing_in(precision, model.device):
         unknown = np.isnan(scores.values)
         missing = {n for n in range(len(examples)) if unknown[examples.pairs_of(n)].any()}
-        sizes = [examples.size_of(number) for number in range(len(examples) if missing else 0)]
-        lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
         # Of all, so that after a kill the same sequences are read together.
-        batches = [one for one in batches_by_tokens(lengths, globals_, batch_size) if missing & {*one}]
+        batches = [one for one in batches_of(examples, batch_size) if missing & {*one}] if missing else []
         done, own = len(examples) - sum(map(len, batches)), []
         with Progress(total=len(examples), initial=done, desc=name, unit=examples.UNIT) as bar:
             for numbers in share.of(batches):
@@ -115,27 +113,30 @@ def scored_apart(
     """Probability that the mentions of each pair corefer, float32 (pairs,), from readings of each part of a
     document alone, which are far fewer than those of two. `name`: text beside the bar; None = no bar."""
     model, alone = on_default_device(prepared.model).eval(), examples.alone.without_labels()
-    collate = Collate(pad_token_id=model.config.pad_token_id)
-    read: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # mention -> states of its [CLS] and of itself
-    sizes = [alone.size_of(number) for number in range(len(alone))]
-    lengths, globals_ = [size.length for size in sizes], [size.global_count for size in sizes]
+    collate, kept = Collate(pad_token_id=model.config.pad_token_id), model.scorer[0].weight
+    # of each mention, that of the [CLS] of its reading and its own
+    first, states = kept.new_empty(2, len(alone.mentions), model.config.hidden_size)
     with computing_in(prepared.settings.precision, model.device):
         with Progress(total=len(alone), desc=name, unit=alone.UNIT, disable=name is None) as bar:
-            for numbers in batches_by_tokens(lengths, globals_, batch_size):
+            for numbers in batches_of(alone, batch_size):
                 batch = collate([alone[number] for number in numbers])
                 given = {key: value.to(model.device) for key, value in batch.items() if key != "pair_mask"}
-                for number, first, of_part in zip(numbers, *model.mentions(**given), strict=True):
-                    own = alone.parts[number].mentions
-                    read |= {place: (first[0], states) for place, states in zip(own, of_part, strict=False)}
+                for number, of_text, of_mentions in zip(numbers, *model.mentions(**given), strict=True):
+                    own = [*alone.parts[number].mentions]
+                    first[own], states[own] = of_text, of_mentions[: len(own)]
                 bar.update(len(numbers))
-        scores, before = [], 0
-        for group in examples.groups:
-            places = range(before, before := before + len(group.mentions))
-            pairs = torch.as_tensor(mention_pairs.all_pairs(len(places)), device=model.device)
-            first, states = map(torch.stack, zip(*(read[place] for place in places), strict=True))
-            logits = model.logits(first[None], states[None], nn.functional.pad(pairs, (1, 0)))
+        scores, sizes = [], [len(group.mentions) for group in examples.groups]
+        for of_texts, of_group in zip(first.split(sizes), states.split(sizes), strict=True):
+            pairs = torch.as_tensor(mention_pairs.all_pairs(len(of_group)), device=model.device)
+            logits = model.logits(of_texts[None], of_group[None], nn.functional.pad(pairs, (1, 0)))
             scores.append(logits.sigmoid().cpu().numpy())
     return np.concatenate(scores)
+
+
+def batches_of(examples: Examples, batch_size: int) -> list[list[int]]:
+    """The indices of all examples in batches of as many tokens as `batch_size` of the longest have."""
+    sizes = [examples.size_of(number) for number in range(len(examples))]
+    return batches_by_tokens([one.length for one in sizes], [one.global_count for one in sizes], batch_size)
 
 
 def beside(file: Path | None, what: str) -> Path | None:

@@ -224,9 +224,8 @@ def load_matching(name: str, run: str, system: str) -> MatchingModel:
 
 def load_alignment(name: str, run: str, system: str) -> MatchingModel:
     """A matcher with which a run of notebook 05 aligns."""
-    given = settings_of(
-        sentence_alignment.Settings, {**on_this_machine(trained_parameters(run)), "run_folder": run}
-    )
+    parameters = on_this_machine(trained_parameters(run)) | {"run_folder": run}
+    given = settings_of(sentence_alignment.Settings, parameters)
     settings = sentence_alignment.matched_settings(given)
     if settings.trained:
         settings = replace(settings, run_folder="")
