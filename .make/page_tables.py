@@ -2,7 +2,8 @@
 
 The name in a page's markers is that of a table in `TABLES`, or of a recorded report, which is shown with the
 columns of its notebook: `FOLDER/REPORT`, such as `wikiqa_minilm/answers`; behind a colon the group of its
-rows, behind an @ another split. Several reports in one table: `FOLDER/REPORT+REPORT:GROUP@SPLIT`.
+rows, behind an @ another split. Several reports in one table: `FOLDER/REPORT+REPORT:GROUP@SPLIT`; of a system
+that several have, as they are of other seeds, the mean.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
 from cdlm_lab.parameters import closest_name
-from cdlm_lab.results.claims import PAPERS, verdicts_table
+from cdlm_lab.results.claims import PAPERS, mean_score, verdicts_table
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import NamedReport, report_rows
 from cdlm_lab.results.series import corpus_of
@@ -53,7 +54,7 @@ def report_table(results: Path, name: str) -> ScoreTable:
     try:
         reports = [NamedReport(name=name, report=read_report(file)) for file in files]
         every = [row for one in reports for row in _rows(one, group, split)]
-        last, rows = reports[-1], {row.system: row for row in every}
+        last, rows = reports[-1], _over_seeds(every)
         layout = LAYOUTS[last.report.name]
         of_papers = [one for one in layout.columns(group) if one.heading.published and not split]
         corpora = [one for one in of_papers if one.heading.name[0].isupper()]  # others are metrics
@@ -64,7 +65,7 @@ def report_table(results: Path, name: str) -> ScoreTable:
         on_dev = {one.metric: one for one in TASKS if one.experiment == last.report.name and not split}
         for metric, one in on_dev.items():
             columns.append(measured(f"{one.unit} on dev", f"{DEV}{metric}", one.form))
-        shown = [*rows.values(), *_by_chance(every)]
+        shown = [*rows, *_by_chance(every)]
         return tables.table_of(shown, [*columns, *of_papers], first=layout.first)
     except (LookupError, TypeError, ValueError) as error:
         raise RunError(f"{files[-1]}: no table {name} can be made of it ({error!r})") from None
@@ -75,6 +76,18 @@ def _rows(one: NamedReport, group: str, split: str) -> Iterator[SystemRow]:
     for row in report_rows(one.report, split=split):
         if group in ("", row.group):
             yield replace(row, label=row.label.replace(row.system, SCORERS.get(row.system, row.system)))
+
+
+def _over_seeds(rows: Sequence[SystemRow]) -> list[SystemRow]:
+    """A row for each system, with the means of those that it has."""
+    same: dict[str, list[SystemRow]] = {}
+    for row in rows:
+        same.setdefault(row.system, []).append(row)
+    return [
+        replace(last, scores={name: mean_score([one.scores[name] for one in each]) for name in last.scores})
+        for each in same.values()
+        for last in each[-1:]
+    ]
 
 
 def _by_chance(rows: Sequence[SystemRow]) -> list[SystemRow]:

@@ -49,6 +49,24 @@ def test_a_stale_table_is_told_with_the_command_and_mended(readme: Path, capsys:
     assert len(stale_tables(readme)) == 1, "somebody changed a number"
 
 
+def test_reports_of_other_seeds_are_one_table_of_their_means(tmp_path: Path):
+    for name, losses in {
+        "one": {"longformer": 1.5, "cdlm": 1.0},
+        "two": {"longformer": 1.5, "cdlm": 1.2},
+    }.items():
+        perplexity_report(tmp_path / name, losses)
+        record(tmp_path / name, tmp_path / "results" / "a" / f"{name}.json")
+    table = table_named(tmp_path / "results", "a/one+two")
+    names = [heading.name for heading in table.columns]
+    longformer, cdlm = (
+        dict(zip(names, [f"{cell.text} {cell.below}".strip() for cell in row], strict=True))
+        for row in table.rows
+    )
+    # e to the power of 1.0 is 2.718, of 1.2 it is 3.320; their distance over the square root of 2 is 0.426
+    assert cdlm["perplexity"].split()[:3] == ["3.02", "\u00b1", "0.43"]
+    assert (cdlm["seeds"], longformer["seeds"]) == ("2", "1"), "of what is the same in all there is one"
+
+
 def test_what_is_outside_stays_and_lines_end_as_they_did(readme: Path):
     before, after = "\ufeff \u00fc  \r\n\r\n", "\r\n\t no line end"
     readme.write_bytes(f"{before}{BEGIN}\r\nold\r\n{END}{after}".encode())
