@@ -84,9 +84,11 @@ def _over_seeds(rows: Sequence[SystemRow]) -> list[SystemRow]:
     for row in rows:
         same.setdefault(row.system, []).append(row)
     return [
-        replace(last, scores={name: mean_score([one.scores[name] for one in each]) for name in last.scores})
+        replace(
+            each[-1],
+            scores={name: mean_score([one.scores[name] for one in each]) for name in each[-1].scores},
+        )
         for each in same.values()
-        for last in each[-1:]
     ]
 
 
