@@ -9,13 +9,14 @@ further file, and a further run a further line.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cdlm_lab.results.claims import mark_of, mean_score
 from cdlm_lab.results.reports import report_rows
 from cdlm_lab.runs.report import read_report
+from cdlm_lab.runs.scores import Score
 from cdlm_lab.tasks.coreference.view import LAYOUT
 from cdlm_lab.views import tables
 from cdlm_lab.views.tables import Cell, Column, Heading, ScoreTable, SystemRow
@@ -85,6 +86,11 @@ def _below(row: Mapping[str, float]) -> str:
     return "{:+.1f} ({:.1f} to {:.1f})".format(*numbers)
 
 
+def mean_scores(found: Sequence[Mapping[str, Score]]) -> dict[str, Score]:
+    """Metric -> the mean of a system's scores in reports of one seed each."""
+    return {name: mean_score([one[name] for one in found]) for name in found[0]}
+
+
 def _row(results: Path, line: dict[str, str]) -> SystemRow:
     group, files = _GROUPS[line["table"]], [results / file for file in line["files"].split()]
     if not files:
@@ -96,7 +102,6 @@ def _row(results: Path, line: dict[str, str]) -> SystemRow:
     found = [row.scores for row in every if (row.system, row.group) == (line["row"], group)]
     scores = found[0]
     if len(found) > 1:  # the text says their interval
-        means = {metric: mean_score([one[metric] for one in found]) for metric in scores}
-        scores = {metric: replace(one, low=None, high=None) for metric, one in means.items()}
+        scores = {name: replace(one, low=None, high=None) for name, one in mean_scores(found).items()}
     label = f"{line['system']} {mark_of(reports)}".strip()
     return SystemRow(system=line["system"], label=label, scores=scores)

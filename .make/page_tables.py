@@ -18,14 +18,14 @@ from typing import Any
 import mining_benchmark
 from claim_tables import SCORERS, claims_table, shipped_table
 from contradiction_tables import CONTRADICTIONS, contradiction_table
-from coreference_tables import ablation_table, coreference_table
+from coreference_tables import ablation_table, coreference_table, mean_scores
 
 from cdlm_lab.benchmarks import attention, inference, training
 from cdlm_lab.benchmarks.timing import TIMES_FASTER, cell
 from cdlm_lab.explorer.cuts import read_scores
 from cdlm_lab.explorer.view import cut_view
 from cdlm_lab.parameters import closest_name
-from cdlm_lab.results.claims import PAPERS, mean_score, verdicts_table
+from cdlm_lab.results.claims import PAPERS, verdicts_table
 from cdlm_lab.results.layouts import LAYOUTS
 from cdlm_lab.results.reports import NamedReport, report_rows
 from cdlm_lab.results.series import corpus_of
@@ -83,13 +83,7 @@ def _over_seeds(rows: Sequence[SystemRow]) -> list[SystemRow]:
     same: dict[str, list[SystemRow]] = {}
     for row in rows:
         same.setdefault(row.system, []).append(row)
-    return [
-        replace(
-            each[-1],
-            scores={name: mean_score([one.scores[name] for one in each]) for name in each[-1].scores},
-        )
-        for each in same.values()
-    ]
+    return [replace(each[-1], scores=mean_scores([one.scores for one in each])) for each in same.values()]
 
 
 def _by_chance(rows: Sequence[SystemRow]) -> list[SystemRow]:
