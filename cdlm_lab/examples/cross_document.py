@@ -5,7 +5,7 @@ and does not depend on the global policy, so models with different policies are 
 Each pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
 example with `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
 from that cluster and each other one from a different cluster, so that Rand sees as much text of as many
-documents.
+documents. A base has random numbers of its own: with the same, Rand would read its examples once more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random")
 _CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
-
+_OF_BASE = 3  # is added to them for a base
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
@@ -77,6 +77,7 @@ class CrossDocumentExamples:
     continues: np.ndarray | None = None  # from `continuing_pieces`, to mask whole words; None: tokens
     words: np.ndarray | None = None  # from `word_pieces`: each word is a fact; None: as marked
     seed: int = 0  # not negative; determines everything random
+    base: bool = False  # True = of a base: it shares no random numbers with others of the same seed
     size: int | None = None  # total examples (steps x batch size), in as many passes as needed; None = one
     # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
@@ -86,14 +87,13 @@ class CrossDocumentExamples:
     def __post_init__(self) -> None:
         if missing := sorted(set(COLUMNS) - set(self.corpus.column_names)):
             raise ValueError(f"the corpus has no column {missing[0]!r}; make it with tokenise_clusters")
-        count = len(self.corpus)
-        if not count:
+        if not (count := len(self.corpus)):
             raise ValueError("the corpus has no clusters")
         check_choice("choice of documents", self.documents, DOCUMENT_CHOICES)
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
-        order = {"stream": _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
+        order = {"stream": self.base * _OF_BASE + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
         object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
@@ -111,8 +111,8 @@ class CrossDocumentExamples:
 
     def describe(self, index: int) -> CrossDocumentExample:
         """One example with all its details."""
-        epoch, row = self._passes.item(index)
-        chosen = self._chosen(row, generator=self._passes.generator(_DOCUMENTS, epoch, row))
+        first, (epoch, row) = self.base * _OF_BASE, self._passes.item(index)
+        chosen = self._chosen(row, generator=self._passes.generator(first + _DOCUMENTS, epoch, row))
         packed = pack_documents(
             [cluster.input_ids[document] for cluster, document in chosen],
             max_length=self.max_length,
@@ -122,7 +122,7 @@ class CrossDocumentExamples:
         input_ids, labels = mask_tokens(
             packed.input_ids,
             ~packed.is_special,
-            generator=self._passes.generator(_MASKS, epoch, row),
+            generator=self._passes.generator(first + _MASKS, epoch, row),
             special=self.special,
             probability=self.mask_probability,
             continues=self.continues,

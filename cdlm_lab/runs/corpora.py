@@ -137,9 +137,9 @@ def examples_of(
         with suppress(ValueError):  # a tokenizer that does not show words
             choices["words"] = word_pieces(tokenizer)
     if name == "train":
-        whole_words = settings.masking == "whole_words"
-        continues = continuing_pieces(tokenizer) if whole_words else None
-        choices = {"documents": variant.documents, "size": size, "continues": continues}
+        continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
+        base = variant.name == "longformer"
+        choices = {"documents": variant.documents, "size": size, "continues": continues, "base": base}
     return CrossDocumentExamples(
         corpus=split.clusters,
         special=from_tokenizer(tokenizer),
