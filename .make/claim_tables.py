@@ -87,9 +87,9 @@ def _measured(results: Path, claim: Mapping[str, str]) -> dict[str, str]:
 
 
 def _there_it(reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str]) -> str:
-    """The verdict, with the mark of a report that cannot be made again, or of a test without items."""
+    """The verdict, with the mark of a report that cannot be made again, of a fault, or of no items."""
     by_items = all(report.file and items_file(report.file).exists() for report in reports)
-    mark = mark_of(reports) or WITHOUT_ITEMS * (not by_items)
+    mark = mark_of(reports, claim) or WITHOUT_ITEMS * (not by_items)
     return f"{verdict_of(reports, tested, claim)} {mark}".strip()
 
 

@@ -21,6 +21,11 @@ from cdlm_lab.views.tables import Cell, Heading, ScoreTable
 
 # Marker -> the claims of `claims.csv` that it shows, each by how it begins, and the data measured on.
 CONTRADICTIONS: Mapping[str, Mapping[str, str]] = {
+    "contradiction-related": {
+        "Related documents help a global": "news, mined clusters, 1 M tokens",
+        "Global masked tokens help without": "news, mined clusters, 1 M tokens",
+        "Global masked tokens help (CDLM": "news, mined clusters, 1 M tokens",
+    },
     "contradiction-long-texts": {
         "Global masked tokens help without": "news, 4,096 tokens; news, 1,024 tokens",
         "Global masked tokens help (CDLM": "news, 4,096 tokens; news, 1,024 tokens",
@@ -73,5 +78,5 @@ def _row(results: Path, claims: list[dict[str, str]], corpus: str) -> list[str]:
         size_of(reports[0], claim["group"])[1].partition(" of ")[0],
         str(better.seeds or 1),
         tables.p_text(tested["p_holm"]),
-        f"{verdict_of(reports, tested, claim)} {mark_of(reports)}".strip(),
+        f"{verdict_of(reports, tested, claim)} {mark_of(reports, claim)}".strip(),
     ]

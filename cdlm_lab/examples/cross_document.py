@@ -32,8 +32,7 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random")
-_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
-_OF_BASE = 3  # is added to them for a base
+_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed; of a base 3 more
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
@@ -93,7 +92,7 @@ class CrossDocumentExamples:
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
-        order = {"stream": self.base * _OF_BASE + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
+        order = {"stream": 3 * self.base + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
         object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
@@ -111,7 +110,7 @@ class CrossDocumentExamples:
 
     def describe(self, index: int) -> CrossDocumentExample:
         """One example with all its details."""
-        first, (epoch, row) = self.base * _OF_BASE, self._passes.item(index)
+        first, (epoch, row) = 3 * self.base, self._passes.item(index)
         chosen = self._chosen(row, generator=self._passes.generator(first + _DOCUMENTS, epoch, row))
         packed = pack_documents(
             [cluster.input_ids[document] for cluster, document in chosen],

@@ -50,7 +50,7 @@ _COUNTED = {
     "does not": "do not",
     "undecided": "are undecided",
     TOO_SMALL: "are too small to tell a difference like the paper's",
-    NO_VERDICT: "have no verdict, since a program made them that nobody can get again",
+    NO_VERDICT: "have no verdict, since nobody can make them again, or for a known fault",
 }
 CONTROLS = {"test_one_document": "one document alone", "test_no_question": "without the question"}  # splits
 _NAMES = {  # systems that no layout names

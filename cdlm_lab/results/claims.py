@@ -1,11 +1,11 @@
 """Claims of the papers, and whether the recorded runs confirm them: `claims.csv` names a report and two
 systems for each claim; scores, test and verdict are read from the report. A report that was made by a program
-with uncommitted changes supports no verdict: nobody can make it again.
+with uncommitted changes supports no verdict: nobody can make it again. Nor does one with a known fault.
 
 Columns of the CSV: `file` is a report, or one for each seed; `better` is claimed to score above `other`, or
 below it in perplexity; `metric` and `group` are those of the score rows (for fact verification the group is
 the set of claims); `test` selects the row of the table of comparisons, together with the two systems, or that
-of the gains among `words` of high TF-IDF.
+of the gains among `words` of high TF-IDF; `fault` says what is wrong with the measurement.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def claims_of(paper: str = "") -> list[dict[str, str]]:
     return [one for one in claims if one["table"].startswith(PAPERS[paper] if paper else "")]
 
 
-NO_VERDICT = "no verdict"  # of runs that nobody can make again
+NO_VERDICT = "no verdict"  # of what nobody can make again, or of what has a fault
+FAULT = "\u00a7"  # its mark
 TOO_SMALL = "too small to tell"  # a test that could not have shown a difference as large as the paper's
 VERDICTS = ("holds", "does not", "undecided", TOO_SMALL, NO_VERDICT)
 
@@ -77,9 +78,9 @@ def as_effect(reports: Sequence[Report], claim: Mapping[str, str], difference: f
     return difference * (1 if ranks else 100)
 
 
-def mark_of(reports: Sequence[Report]) -> str:
-    """The mark of the first of some reports that nobody can make again; "" = all can be."""
-    return next((report.mark for report in reports if report.mark), "")
+def mark_of(reports: Sequence[Report], claim: Mapping[str, str]) -> str:
+    """The mark of the first of some reports that nobody can make again, or of a fault; "" = neither."""
+    return next((report.mark for report in reports if report.mark), FAULT if claim.get("fault") else "")
 
 
 def reports_of(results: Path, claim: Mapping[str, str]) -> list[Report]:
@@ -93,8 +94,8 @@ _TURNED = {"holds": "does not", "does not": "holds"}
 def verdict_of(
     reports: Sequence[Report], tested: Mapping[str, Any], claim: Mapping[str, str], *, anew: bool = False
 ) -> str:
-    """One of VERDICTS: that of the test, if all reports can be made again; `anew`: True = they just were."""
-    if mark_of(reports) and not anew:
+    """One of VERDICTS: that of the test, if no report has a mark; `anew`: True = all were just made."""
+    if mark_of(reports, claim) and not anew:
         return NO_VERDICT
     turned = _TURNED if tested["a"] != claim["better"] else {}
     verdict = turned.get(tested["verdict"], tested["verdict"])

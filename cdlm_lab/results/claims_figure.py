@@ -20,7 +20,7 @@ _LOOKS = {
     TOO_SMALL: (TEXT, "line-ns-open"),
     NO_VERDICT: (TEXT, "diamond-open"),
 }
-_NAMES = {"does not": "does not hold", NO_VERDICT: "no verdict (uncommitted code)"}
+_NAMES = {"does not": "does not hold", NO_VERDICT: "no verdict (a fault, or uncommitted code)"}
 _SAME = {"storyworld with MiniLM": "storyworld", "FeverSymmetric": "FM2", "Fool Me Twice": "FM2"}
 _WIDTH, _LINE = 960, 44  # pixels; characters of a line of a claim
 _LEAST, _MOST = 7, 19  # diameters in pixels, of no effect and of LARGE points

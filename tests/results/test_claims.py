@@ -18,7 +18,7 @@ ROW = "x,low,news,perplexity,s0/report.json s1/report.json,cdlm,longformer,perpl
 @pytest.fixture
 def one_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for two reports, of which the only claim is that CDLM is below Longformer."""
-    names = "table,claim,corpus,measure,file,better,other,metric,group,test,headline"
+    names = "table,claim,corpus,measure,file,better,other,metric,group,test,fault"
     (tmp_path / "claims.csv").write_text(f"{names}\n{ROW}\n")
     monkeypatch.setattr(claims, "CLAIMS_FILE", tmp_path / "claims.csv")
     return tmp_path
@@ -76,15 +76,16 @@ def test_the_overview_and_the_figure_say_the_same_of_a_claim(one_claim: Path):
     assert trace.marker.size == (19,), "an effect above 20 is drawn as one of 20"
 
 
-@pytest.mark.parametrize("unclean", [0, 1])
-def test_a_run_made_with_uncommitted_changes_supports_no_verdict_and_is_marked(unclean: int, one_claim: Path):
+@pytest.mark.parametrize(("unclean", "mark"), [(0, "\u2020"), (1, "\u2020"), (2, "\u00a7")])
+def test_what_nobody_can_make_again_or_has_a_fault_has_no_verdict(unclean: int, mark: str, one_claim: Path):
+    if unclean == 2:  # neither of the two runs
+        (one_claim / "claims.csv").write_text((one_claim / "claims.csv").read_text().rstrip() + "a fault")
     for seed in (0, 1):
         perplexity_report(one_claim / f"s{seed}", {"longformer": 1.5, "cdlm": 1.0}, seed=seed)
         file = one_claim / f"s{seed}" / "report.json"
         commit = "8d0f" + ("-dirty" if seed == unclean else "")
         file.write_text(json.dumps(json.loads(file.read_text()) | {"git_commit": commit}))
-        labels = [row.label for row in report_rows(read_report(file))]
-        assert [label.endswith(" \u2020") for label in labels] == [seed == unclean] * 2
+        assert [row.label[-1] == "\u2020" for row in report_rows(read_report(file))] == [seed == unclean] * 2
     values = measured(one_claim)
-    assert values["there it"] == "no verdict \u2020"
+    assert values["there it"] == f"no verdict {mark}"
     assert values["ours"].endswith("\u2020") is (unclean == 0)  # the scores are those of the first
