@@ -5,7 +5,7 @@ and does not depend on the global policy, so models with different policies are 
 Each pass over the corpus has its own order of clusters, of documents within each, and its own masks. An
 example with `documents="random"` (Rand CDLM) has as many documents as the cluster whose turn it is, the first
 from that cluster and each other one from a different cluster, so that Rand sees as much text of as many
-documents. A base has random numbers of its own: with the same, Rand would read its examples once more.
+documents. A model that goes on from a base has other random numbers: else Rand would read its examples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random")
-_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed; of a base 3 more
+_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
@@ -76,7 +76,7 @@ class CrossDocumentExamples:
     continues: np.ndarray | None = None  # from `continuing_pieces`, to mask whole words; None: tokens
     words: np.ndarray | None = None  # from `word_pieces`: each word is a fact; None: as marked
     seed: int = 0  # not negative; determines everything random
-    base: bool = False  # True = of a base: it shares no random numbers with others of the same seed
+    has_base: bool = False  # True = of a model that goes on from a base, and shares no random numbers with it
     size: int | None = None  # total examples (steps x batch size), in as many passes as needed; None = one
     # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
@@ -92,7 +92,7 @@ class CrossDocumentExamples:
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
-        order = {"stream": 3 * self.base + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
+        order = {"stream": 3 * self.has_base + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
         object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
@@ -110,7 +110,7 @@ class CrossDocumentExamples:
 
     def describe(self, index: int) -> CrossDocumentExample:
         """One example with all its details."""
-        first, (epoch, row) = 3 * self.base, self._passes.item(index)
+        first, (epoch, row) = 3 * self.has_base, self._passes.item(index)
         chosen = self._chosen(row, generator=self._passes.generator(first + _DOCUMENTS, epoch, row))
         packed = pack_documents(
             [cluster.input_ids[document] for cluster, document in chosen],

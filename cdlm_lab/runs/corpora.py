@@ -138,8 +138,8 @@ def examples_of(
             choices["words"] = word_pieces(tokenizer)
     if name == "train":
         continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
-        base = variant.name == "longformer"
-        choices = {"documents": variant.documents, "size": size, "continues": continues, "base": base}
+        choices = {"documents": variant.documents, "size": size, "continues": continues}
+        choices["has_base"] = variant.name != "longformer"
     return CrossDocumentExamples(
         corpus=split.clusters,
         special=from_tokenizer(tokenizer),

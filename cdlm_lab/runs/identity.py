@@ -39,7 +39,7 @@ VERSIONS = {
     "training": 2,  # 2: texts are packed once a forward pass, so dropout draws other numbers
     "apply": 1,
     "tour": 1,
-    "pretraining": 2,  # 2: the base, `longformer`, has random numbers of its own
+    "pretraining": 2,  # 2: variants draw other random numbers than their base, `longformer`
     "cross-document perplexity": 1,
     "coreference": 1,
     "document matching": 1,
