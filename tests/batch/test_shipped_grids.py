@@ -146,18 +146,16 @@ BY_HAND = {
     "hotpotqa_minilm/questions_last_pass.json",
 }
 # What runs that were recorded before these were parameters had; the grids have today's values.
-BEFORE = {
-    "attention_dropout": "checkpoint",
-    "word_vector_size": 0.6,
-    "reset_globals": False,
-}
+BEFORE = {"attention_dropout": "checkpoint", "word_vector_size": 0.6, "reset_globals": False}
 OF_STORYWORLD = {"train_stories", "held_out_stories", "stories", "paragraphs", "seen"}
 
 
 @pytest.mark.parametrize("name", ["deciding.yaml", "news.yaml", "shipped.yaml"])
-def test_perplexities_of_several_seeds_are_read_under_the_same_masks(name: str):
+def test_perplexities_are_read_under_the_same_masks_and_of_one_vocabulary(name: str):
     jobs = [job for job in jobs_of(path_of(name)).values() if job.task.notebook.path.stem.startswith("02")]
     assert {job.effective["seed"] for job in jobs} == {0}
+    read = {str(job.effective[model.replace("-", "_")]) for job in jobs for model in VARIANTS}
+    assert not [model for model in read if model.startswith("storyworld/")], "another vocabulary"
 
 
 def test_every_recorded_file_has_a_run_and_every_run_a_file():
