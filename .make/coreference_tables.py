@@ -103,5 +103,5 @@ def _row(results: Path, line: dict[str, str]) -> SystemRow:
     scores = found[0]
     if len(found) > 1:  # the text says their interval
         scores = {name: replace(one, low=None, high=None) for name, one in mean_scores(found).items()}
-    label = f"{line['system']} {mark_of(reports, {})}".strip()
+    label = f"{line['system']} {mark_of(reports, line)}".strip()
     return SystemRow(system=line["system"], label=label, scores=scores)

@@ -32,7 +32,7 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random")
-_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed
+_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed; with a base 3 to 5
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
