@@ -46,7 +46,7 @@ BY_HOW_MANY = ("parallel", "workers", "micro_batch_size", "encoder_micro_batch_s
 EVALUATED_WITH = ("compare_with",)  # parameters of the evaluation alone, which other values repeat
 # Notebook parameters that name a file, a folder or a model, and those that name several things.
 PATHS = {"run_folder", "trained", "corpus", "test_corpus", "model", "encoders", "small_model"}
-PATHS |= {"sentence_encoder", "word_vectors", "mspp", "predicted_topics", "matching_run", "first_run"}
+PATHS |= {"sentence_encoder", "word_vectors", "mspp", "predicted_topics", "matching_run"}
 PATHS |= {"mentions_run", "pooled_with"}
 PATHS |= {"longformer", "local_cdlm", "rand_cdlm", "prefix_cdlm", "cdlm", "compare_with", "results"}
 PATHS |= {"texts"}

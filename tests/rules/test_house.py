@@ -17,10 +17,10 @@ LIBRARY, TESTS = house.read_modules("cdlm_lab"), house.read_modules("tests")
 # Most lines: of the library and the tests, of what an experiment reaches by its imports, of a task's folder.
 # They stand at what is there and fall but with a new feature; the aim is 34,000 and 34,000, 9,000, and for
 # tasks 3,000 (joint), 2,200 (coreference, matching) and 1,600.
-LINES = {"cdlm_lab": 52_500, "tests": 46_549}
-READING_PATH = 22_370
+LINES = {"cdlm_lab": 52_390, "tests": 46_473}
+READING_PATH = 22_364
 TASKS = {
-    "coreference": 3_665,
+    "coreference": 3_555,
     "matching": 2_550,
     "joint": 4_300,
     "multihop": 2_000,

@@ -10,10 +10,7 @@ CoNLL F1 on dev is kept (`select_by="loss"`: lowest loss on a sample of dev pair
 training pairs are made within gold topics, as those of dev; test is searched within predicted topics where
 they are known; singletons count. Negatives are sampled, as the paper says; the released code takes all.
 
-The scorer `one-reading` is in no paper: it reads two documents once for all pairs of their mentions. With
-`first_run`, a run of it on the same mentions, the paper's scorer reads only the pairs in doubt there: those
-whose score lies between the thresholds below and above which at most a fraction `first_wrong` of the
-coreferring dev pairs would be decided wrongly. The other pairs keep their first score.
+The scorer `one-reading` is in no paper: it reads two documents once for all pairs of their mentions.
 """
 
 from __future__ import annotations
@@ -41,11 +38,11 @@ from cdlm_lab.parameters import ParameterError, names_in, parameters_of, setting
 from cdlm_lab.progress import ALONE, Share
 from cdlm_lab.runs import evaluation
 from cdlm_lab.runs.evaluation import Measure, Planned
-from cdlm_lab.runs.identity import Identity, Inputs
+from cdlm_lab.runs.identity import Inputs
 from cdlm_lab.runs.items import UNTRAINED
 from cdlm_lab.runs.made import encoder_facts
 from cdlm_lab.runs.own import by_item
-from cdlm_lab.runs.report import changed_since, read_run_file, write_json
+from cdlm_lab.runs.report import write_json
 from cdlm_lab.runs.runs import ModelRun, Scores, once, report, train_small
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -63,16 +60,14 @@ from cdlm_lab.tasks.coreference.evaluation import (
     told_apart,
     write_for_scorers,
 )
-from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, corefer, pairs_within
+from cdlm_lab.tasks.coreference.examples import MentionGroup, MentionPairExamples, pairs_within
 from cdlm_lab.tasks.coreference.model import OneReadingScorer, PairScorer, ScorerName, load_pair_scorer
 from cdlm_lab.tasks.coreference.readings import ReadingExamples
 from cdlm_lab.tasks.coreference.scoring import (
     Examples,
-    FirstScores,
     GroupPrediction,
     Predictions,
     Scorer,
-    in_doubt,
     key_of,
     pair_examples,
     predict_groups,
@@ -130,8 +125,6 @@ class Settings:
     parallel: str = ""
     workers: Workers = "auto"
     hide_mentions: float = Field(default=0.0, ge=0, le=1)
-    first_run: str = ""
-    first_wrong: float = Field(default=0.02, ge=0, lt=1)
     threshold_by: Literal["dev", "trained", "unlabelled"] = "dev"
     singletons: bool = True
     compare_with: str = ""
@@ -150,11 +143,6 @@ class Settings:
             raise ParameterError(
                 f"threshold_by is {self.threshold_by!r}, which needs a run's threshold, but trained is ''; "
                 "name a run folder there, or write 'dev'"
-            )
-        if self.first_run and self.scorer != "pairwise":
-            raise ParameterError(
-                f"first_run is given but scorer is {self.scorer!r}; only the pairwise one reads again what a "
-                "run of one-reading leaves in doubt"
             )
 
 
@@ -241,14 +229,13 @@ class CoreferenceRun(ModelRun, Scorer):
 
     @property
     def inputs(self) -> Inputs:
-        """The model, what `corpora_of` names, the scores of `first_run`, and clusters to compare with."""
+        """The model, what `corpora_of` names, found mentions, and clusters to compare with."""
         given, splits = self.settings, ("dev", "test")
-        scores = [f"{given.first_run}/scores/{one}.npy" for one in splits if given.first_run]
         others = product(names_in(given.compare_with), splits)
         clusters = [f"{run}/clusters-{split}.json" for run, split in others]
         clusters += [f"{given.pooled_with}/clusters-test.json"] * bool(given.pooled_with)
-        scores += [f"{given.mentions_run}/tags-{one}.jsonl" for one in splits if given.mentions_run]
-        return replace(super().inputs, data=[*corpora_of(given), *scores], compared=clusters)
+        found = [f"{given.mentions_run}/tags-{one}.jsonl" for one in splits if given.mentions_run]
+        return replace(super().inputs, data=[*corpora_of(given), *found], compared=clusters)
 
     @staticmethod
     def load(settings: Settings) -> tuple[PairScorer | OneReadingScorer, PreTrainedTokenizerBase]:
@@ -370,32 +357,12 @@ def _against(name: str, kind: str) -> Planned:
 def prepare(settings: Settings) -> CoreferenceRun:
     """Claim the run folder, read the corpus, load the encoder, sample the pairs; prints what of the corpus
     could not be used. Raises ValueError with a one-line message if anything does not fit."""
-    if settings.first_run:
-        check_first_run(settings)
     return CoreferenceRun.open(settings)
 
 
 def corpora_of(settings: Settings) -> list[str]:
     """The corpus and the file of predicted topics, if one is named."""
     return [one for one in (settings.corpus, settings.predicted_topics) if one]
-
-
-def check_first_run(settings: Settings) -> None:
-    """Raise ParameterError if `first_run` is no finished run of one reading that scored the same pairs."""
-    folder = Path(settings.first_run)
-    fault = f"first_run is '{folder}', where"
-    files = ("run.json", "scores/dev.npy", "scores/test.npy", "clusters-test.json")
-    if missing := [file for file in files if not (folder / file).is_file()]:
-        raise ParameterError(f"{fault} {missing[0]} is missing; let that run finish first")
-    same = ("corpus", "held_out_stories", "kind", "topic_level", "predicted_topics")
-    same += ("dev_topics", "test_topics", "chains", "mentions_run")
-    theirs = {"chains": "auto", "scorer": "pairwise", "mentions_run": ""} | read_run_file(folder)[1]
-    for name, wanted in {"scorer": "one-reading", **parameters_of(settings, *same)}.items():
-        if theirs.get(name) != wanted:
-            raise ParameterError(f"{fault} {name} is {theirs.get(name)!r}; it must be {wanted!r}")
-    now = Identity.of(CoreferenceRun.NAME, {}, Inputs(data=corpora_of(settings)))
-    if changed := changed_since(folder, now, shared=True):
-        raise ParameterError(f"{fault} the data were others: {'; '.join(changed)}; make it anew elsewhere")
 
 
 def load_scorer(settings: Settings) -> Scorer:
@@ -542,17 +509,6 @@ def dev_judge(prepared: CoreferenceRun) -> Judge | None:
 # ---- scores of pairs, and the threshold ----
 
 
-def first_scores(prepared: CoreferenceRun, split: str) -> FirstScores | None:
-    """The scores that `first_run` gave a split's pairs, with the interval of those in doubt, from dev; None
-    if all pairs are read."""
-    if not (run := prepared.settings.first_run):
-        return None
-    scores = {one: np.load(Path(run, "scores", f"{one}.npy"), allow_pickle=False) for one in ("dev", split)}
-    dev = prepared.groups["dev"]
-    gold = mention_pairs.corefer(dev, pairs_within(dev))
-    return FirstScores(scores[split], *in_doubt(scores["dev"], gold, wrong=prepared.settings.first_wrong))
-
-
 def predict(prepared: CoreferenceRun) -> Predictions:
     """Score every pair of every group of dev and test, and choose the threshold; scores are saved in
     `scores/`, so that a stopped run continues."""
@@ -570,7 +526,6 @@ def predict_split(
         prepared.groups[split],
         file=folder and folder / f"{split}.npy",
         name=name or f"scoring {split}",
-        first=first_scores(prepared, split),
         share=share,
     )
 
@@ -610,7 +565,6 @@ def evaluate(prepared: CoreferenceRun, predictions: Predictions) -> Scores:
     rows += [Score(metric=metric, value=value, group=kind) for metric, value in chosen.items()]
     tables = {
         "comparisons": comparisons,
-        "in_doubt": read_again(prepared),
         "thresholds": [{"threshold": one, "dev_conll_f1": value} for one, value in predictions.choice.tried],
     }
     return Scores(rows=rows, tables=tables, items=pd.concat(items))
@@ -645,22 +599,3 @@ def write_predicted(
     }
     write_for_scorers(folder / f"response-{split}.conll", topics, response)
     return clusters
-
-
-def read_again(prepared: CoreferenceRun) -> list[dict[str, Any]]:
-    """For dev and test the interval of scores of `first_run` in doubt, the number of pairs, how many were
-    read again, how many corefer, and how many of the others lie below it though they corefer, or above it
-    though they do not. Empty without `first_run`."""
-    rows = []
-    for split in ("dev", "test") if prepared.settings.first_run else ():
-        groups, first = prepared.groups[split], first_scores(prepared, split)
-        gold = corefer(groups, pairs_within(groups))
-        counts = {
-            "read": first.read,
-            "corefer": gold,
-            "corefer_below": gold & (first.scores < first.low),
-            "others_above": ~gold & (first.scores > first.high),
-        }
-        numbers = {name: int(chosen.sum()) for name, chosen in counts.items()}
-        rows.append({"split": split, "low": first.low, "high": first.high, "pairs": len(gold), **numbers})
-    return rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -150,36 +150,6 @@ def scored(prepared: Scorer, examples: Examples, **more: Any) -> np.ndarray:
     return score_pairs(on_default_device(prepared.model), examples, **form | more)
 
 
-class FirstScores(NamedTuple):
-    """Probabilities from one reading of two documents, float32 (pairs,), and the interval of those in doubt,
-    which are read again."""
-
-    scores: np.ndarray
-    low: float
-    high: float
-
-    @property
-    def read(self) -> np.ndarray:
-        """bool (pairs,), True = in doubt."""
-        return (self.scores >= self.low) & (self.scores <= self.high)
-
-
-def in_doubt(scores: np.ndarray, corefer: np.ndarray, *, wrong: float) -> tuple[float, float]:
-    """The narrowest interval of scores such that below it lies at most a fraction `wrong` of the coreferring
-    pairs, and above it as many others at most; (0, 1) if none corefer.
-
-    Example:
-        >>> scores, corefer = np.array([0.1, 0.2, 0.3, 0.8, 0.9]), np.array([1, 0, 1, 0, 1]) > 0
-        >>> in_doubt(scores, corefer, wrong=0.34), in_doubt(scores, corefer, wrong=0.3)
-        ((0.3, 0.2), (0.1, 0.8))
-    """
-    positive, negative = np.sort(scores[corefer]), np.sort(scores[~corefer])
-    if not len(positive):
-        return 0.0, 1.0
-    most = int(wrong * len(positive))
-    return float(positive[most]), float(negative[-1 - most]) if most < len(negative) else 0.0
-
-
 @dataclass(frozen=True)
 class GroupPrediction:
     """The mentions of a group and the coreference probability of each pair, (mentions, mentions)."""
@@ -218,20 +188,13 @@ def predict_groups(
     *,
     file: Path | None,
     name: str,
-    first: FirstScores | None = None,
     unread: np.ndarray | None = None,
     **more: Any,
 ) -> list[GroupPrediction]:
-    """Score every pair of every group; with `first`, read only those in doubt: others keep their score.
-    `unread`: scores (pairs,) of pairs that are in no example; `more`: other arguments of `score_pairs`."""
-    more |= {"file": file, "name": name}
-    if first is None:
-        scores = scored(prepared, examples, **more)
-        scores = scores if unread is None else np.where(np.isnan(scores), unread, scores)
-    else:
-        scores, some = first.scores.copy(), examples.in_order(np.flatnonzero(first.read))
-        if len(some):
-            scores[first.read] = scored(prepared, some, **more)
+    """Score every pair of every group. `unread`: scores (pairs,) of pairs that are in no example; `more`:
+    other arguments of `score_pairs`."""
+    scores = scored(prepared, examples, file=file, name=name, **more)
+    scores = scores if unread is None else np.where(np.isnan(scores), unread, scores)
     sizes = [len(group.mentions) for group in groups]
     of_groups = np.split(scores, np.cumsum([size * (size - 1) // 2 for size in sizes])[:-1])
     return [

@@ -30,7 +30,7 @@ from cdlm_lab.encoders.precision import computing_in, precision_in_words
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference.clustering import labels_at
 from cdlm_lab.tasks.coreference.evaluation import BASELINES, documents_of
-from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, dev_judge, first_scores
+from cdlm_lab.tasks.coreference.experiment import SYSTEM, CoreferenceRun, dev_judge
 from cdlm_lab.tasks.coreference.scoring import GroupPrediction, Predictions, probabilities
 from cdlm_lab.views import charts, html
 from cdlm_lab.views.ask import ask_box
@@ -346,8 +346,6 @@ def facts(prepared: CoreferenceRun) -> list[tuple[str, str]]:
     seconds, length, lost = _sample(prepared)
     looks = 1 + (settings.epochs if dev_judge(prepared) and not trained else 0)
     unit, read = prepared.train_examples.UNIT, {one: len(prepared.examples[one]) for one in groups}
-    if settings.first_run:
-        read |= {one: int(first_scores(prepared, one).read.sum()) for one in ("dev", "test")}
     total = read["dev"] * looks + read["test"]
     times = f" ({looks} times)" if looks > 1 else ""
     scoring = f"{total:,} {unit}s of dev{times} and test; about {seconds_in_words(total * seconds)}"
@@ -403,16 +401,10 @@ def _sample(prepared: CoreferenceRun, size: int = 24) -> tuple[float, float, flo
 
 
 def summary(report: Report) -> str:
-    """How many pairs were read again, if some were not, and the threshold chosen on dev."""
-    lines = [
-        f"{row['split']}: {row['read']:,} of {row['pairs']:,} pairs were in doubt after one reading, with "
-        f"scores of {row['low']:.4f} to {row['high']:.4f}, and read again; below lie "
-        f"{row['corefer_below']:,} of {row['corefer']:,} that corefer, above {row['others_above']:,} others"
-        for row in report.tables.get("in_doubt", ())
-    ]
+    """The threshold chosen on dev."""
     value = {row.metric: row.value for row in report.rows if row.metric.startswith("threshold")}
     f1 = 100 * value["threshold/dev_conll_f1"]
-    return "\n".join([*lines, f"threshold {value['threshold']:.2f}, with CoNLL F1 {f1:.1f} on dev"])
+    return f"threshold {value['threshold']:.2f}, with CoNLL F1 {f1:.1f} on dev"
 
 
 def clusters_view(prepared: CoreferenceRun, predictions: Predictions) -> Shown:

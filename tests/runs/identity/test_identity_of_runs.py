@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -365,23 +364,6 @@ def test_the_tour_refuses_what_it_cannot_train(tmp_path: Path) -> None:
         assert not (tmp_path / "run").exists()
     run = tour.prepare(given)
     assert run.opened.write_report(scores=[]).identity["data"] == {"storyworld": "generator 1"}
-
-
-def test_first_scores_are_of_the_run_that_is_named_as_it_was(tmp_path: Path) -> None:
-    case = CASES["03"]
-    sizes = {"batch_size": 16, "micro_batch_size": 16, "topic_level": "subtopic", "kind": "event"}
-    given = replace(case.settings(tmp_path), run_folder=str(tmp_path / "first"), **sizes)
-    first = coreference.prepare(replace(given, scorer="one-reading"))
-    coreference.evaluate(first, coreference.predict(first))
-    documents = replace(given, run_folder=str(tmp_path / "run"), first_run=given.run_folder)
-    prepared(case, documents)
-    scores = tmp_path / "first" / "scores" / "test.npy"
-    np.save(scores, 1 - np.load(scores))
-    refused(case, documents, "was begun", str(scores))
-    case.write(tmp_path / "corpus", 1)
-    with pytest.raises(ValueError, match=r"where the data were others: .*corpus has changed"):
-        coreference.prepare(replace(documents, run_folder=str(tmp_path / "anew")))
-    assert not (tmp_path / "anew").exists()
 
 
 def of_all(kind: type) -> set[str]:

@@ -16,7 +16,6 @@ from cdlm_lab.data.records import PassedOver, gold_clusters
 from cdlm_lab.data.storyworld.task_sets import read_storyworld_topics
 from cdlm_lab.encoders.precision import precision_in_words
 from cdlm_lab.examples.collate import Collate
-from cdlm_lab.parameters import ParameterError
 from cdlm_lab.runs.own import add_predictions
 from cdlm_lab.runs.report import Report
 from cdlm_lab.tasks.coreference import experiment, scoring, view
@@ -25,8 +24,6 @@ from cdlm_lab.tasks.coreference.experiment import (
     SYSTEM,
     CoreferenceRun,
     Settings,
-    first_scores,
-    read_again,
 )
 from cdlm_lab.tasks.coreference.metrics import score
 from cdlm_lab.tasks.coreference.model import PairScorer, load_pair_scorer
@@ -34,8 +31,6 @@ from cdlm_lab.tasks.coreference.scoring import Predictions, score_pairs
 from cdlm_lab.tasks.coreference.thresholds import THRESHOLDS
 from cdlm_lab.training.trainer import TrainingResult
 from cdlm_lab.training.validation import JUDGED
-
-LOST = 0.3
 
 
 def scores_of(prepared: CoreferenceRun, split: str, folder: Path | None, **options: object) -> np.ndarray:
@@ -278,54 +273,3 @@ def test_a_stopped_run_goes_on(sharp, tmp_path: Path, monkeypatch: pytest.Monkey
     np.save(tmp_path / "old.npy", np.zeros(3, dtype=np.float32))
     with pytest.raises(ValueError, match=r"old\.npy holds numbers of shape \(3,\), but there are \(15,\)"):
         score_pairs(*sharp, file=tmp_path / "old.npy", batch_size=4)
-
-
-# ---- only what one reading leaves in doubt ----
-
-
-@pytest.mark.parametrize(
-    ("wrong", "expected"), [(0, (0.2, 0.9)), (0.24, (0.2, 0.9)), (0.25, (0.4, 0.3)), (0.9, (0.8, 0.0))]
-)
-def test_the_interval_of_doubt_is_the_narrowest_that_decides_no_more_wrongly(
-    wrong: float, expected: tuple[float, float]
-):
-    corefer = np.array([True, False, True, False, True, False, True])
-    scores = np.array([0.8, 0.9, 0.2, 0.1, 0.6, 0.3, 0.4])
-    low, high = scoring.in_doubt(scores, corefer, wrong=wrong)
-    assert (low, high) == expected
-    assert (scores[corefer] < low).sum() <= wrong * 4
-    assert (scores[~corefer] > high).sum() <= wrong * 4
-    nothing = np.zeros(7, dtype=bool)
-    assert scoring.in_doubt(scores, nothing, wrong=wrong) == (0, 1), "all is read"
-
-
-def test_only_pairs_in_doubt_are_read_again(pair_settings: Settings, tmp_path: Path):
-    first_run = str(tmp_path / "first")
-    first = experiment.prepare(replace(pair_settings, scorer="one-reading", run_folder=first_run))
-    changes = {"first_run": first_run, "first_wrong": LOST, "precision": "float32"}
-    given = replace(pair_settings, **changes, run_folder=str(tmp_path / "run"))
-    with pytest.raises(ParameterError, match=r"where scores/dev\.npy is missing; let that run finish first"):
-        experiment.prepare(given)
-    experiment.report(first, experiment.evaluate(first, experiment.predict(first)))
-    prepared = experiment.prepare(given)
-    doubt = {split: first_scores(prepared, split) for split in ("dev", "test")}
-    assert doubt["dev"][1:] == doubt["test"][1:], "the interval is of dev alone"
-    for split, one in doubt.items():
-        np.testing.assert_array_equal(one.scores, np.load(Path(first_run, "scores", f"{split}.npy")))
-    read = doubt["test"].read
-    assert 0 < read.sum() < len(read)
-    every = scores_of(changed(prepared, first_run=""), "test", None)
-    expected = np.where(read, every, doubt["test"].scores)
-    np.testing.assert_allclose(scores_of(prepared, "test", prepared.folder), expected, rtol=1e-4)
-    rows = {row["split"]: row for row in read_again(prepared)}
-    assert rows["dev"]["corefer_below"] <= LOST * rows["dev"]["corefer"] >= rows["dev"]["others_above"]
-    assert rows["test"]["read"] == read.sum() == len(np.load(prepared.folder / "test.npy"))
-    written = experiment.report(prepared, experiment.evaluate(prepared, experiment.predict(prepared)))
-    line = f"test: {read.sum():,} of {len(read):,} pairs were in doubt after one reading"
-    assert line in view.summary(written)
-    assert read_again(changed(prepared, first_run="")) == []
-    for name, other in {"kind": "entity", "test_topics": "4", "held_out_stories": 7}.items():
-        with pytest.raises(ParameterError, match=f"where {name} is .*; it must be '?{other}"):
-            experiment.check_first_run(replace(given, **{name: other}))
-    with pytest.raises(ParameterError, match="where scorer is 'pairwise'; it must be 'one-reading'"):
-        experiment.check_first_run(replace(given, first_run=given.run_folder))
