@@ -32,7 +32,6 @@ from cdlm_lab.examples.passes import Passes
 from cdlm_lab.examples.tokens import SpecialTokens
 
 DOCUMENT_CHOICES = ("related", "random")
-_CLUSTER_ORDER, _DOCUMENTS, _MASKS = range(3)  # independent random streams of one seed; with a base 3 to 5
 
 _Choice = tuple[TokenisedCluster, int]  # a document of a cluster
 
@@ -76,7 +75,7 @@ class CrossDocumentExamples:
     continues: np.ndarray | None = None  # from `continuing_pieces`, to mask whole words; None: tokens
     words: np.ndarray | None = None  # from `word_pieces`: each word is a fact; None: as marked
     seed: int = 0  # not negative; determines everything random
-    has_base: bool = False  # True = of a model that goes on from a base, and shares no random numbers with it
+    earlier: int = 0  # pretrainings of the model before this one, none of whose random numbers come again
     size: int | None = None  # total examples (steps x batch size), in as many passes as needed; None = one
     # True = a new order of clusters each pass. False = row i of the corpus is example i, for evaluation.
     shuffle: bool = True
@@ -92,12 +91,17 @@ class CrossDocumentExamples:
         check_packing(self.packing, max_length=self.max_length, special=self.special)
         check_choice("global policy", self.global_policy, GLOBAL_POLICIES)
         check_probability(self.mask_probability)
-        order = {"stream": 3 * self.has_base + _CLUSTER_ORDER, "size": self.size, "shuffle": self.shuffle}
-        object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **order))
+        form = {"stream": self._streams[0], "size": self.size, "shuffle": self.shuffle}
+        object.__setattr__(self, "_passes", Passes(items=count, seed=self.seed, **form))
         object.__setattr__(self, "_rows", self.corpus.with_format("arrow"))
 
     def __len__(self) -> int:
         return len(self._passes)
+
+    @property
+    def _streams(self) -> range:
+        """Independent random streams of one seed: of the order of clusters, of documents, of masks."""
+        return range(3 * self.earlier, 3 * self.earlier + 3)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
         example = self.describe(index)
@@ -110,8 +114,8 @@ class CrossDocumentExamples:
 
     def describe(self, index: int) -> CrossDocumentExample:
         """One example with all its details."""
-        first, (epoch, row) = 3 * self.has_base, self._passes.item(index)
-        chosen = self._chosen(row, generator=self._passes.generator(first + _DOCUMENTS, epoch, row))
+        (_, documents, masks), (epoch, row) = self._streams, self._passes.item(index)
+        chosen = self._chosen(row, generator=self._passes.generator(documents, epoch, row))
         packed = pack_documents(
             [cluster.input_ids[document] for cluster, document in chosen],
             max_length=self.max_length,
@@ -121,7 +125,7 @@ class CrossDocumentExamples:
         input_ids, labels = mask_tokens(
             packed.input_ids,
             ~packed.is_special,
-            generator=self._passes.generator(first + _MASKS, epoch, row),
+            generator=self._passes.generator(masks, epoch, row),
             special=self.special,
             probability=self.mask_probability,
             continues=self.continues,

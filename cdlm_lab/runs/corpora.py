@@ -124,11 +124,13 @@ def examples_of(
     variant: Variant,
     tokenizer: PreTrainedTokenizerBase,
     size: int | None = None,
+    earlier: int = 0,
 ) -> CrossDocumentExamples:
     """The examples of split `name` as a variant reads them. Train: `size` examples in training order, with
-    documents of the variant's kind. Held out: one example per cluster, always of related documents, with
-    fixed masks that are the same for every variant; where facts are not marked (all corpora but storyworld),
-    a word is marked that another document has too and its own has once, if the tokenizer shows words.
+    documents of the variant's kind, drawn anew for a model with `earlier` pretrainings. Held out: one example
+    per cluster, always of related documents, with fixed masks that are the same for every variant; where
+    facts are not marked (all corpora but storyworld), a word is marked that another document has too and its
+    own has once, if the tokenizer shows words.
 
     Raises ValueError for whole-word masking with a tokenizer that does not show words.
     """
@@ -138,8 +140,8 @@ def examples_of(
             choices["words"] = word_pieces(tokenizer)
     if name == "train":
         continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
-        choices = {"documents": variant.documents, "size": size, "continues": continues}
-        choices["has_base"] = variant.name != "longformer"
+        form = {"size": size, "earlier": earlier}
+        choices = {"documents": variant.documents, "continues": continues, **form}
     return CrossDocumentExamples(
         corpus=split.clusters,
         special=from_tokenizer(tokenizer),

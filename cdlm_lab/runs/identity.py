@@ -39,7 +39,7 @@ VERSIONS = {
     "training": 2,  # 2: texts are packed once a forward pass, so dropout draws other numbers
     "apply": 1,
     "tour": 1,
-    "pretraining": 2,  # 2: variants draw other random numbers than their base, `longformer`
+    "pretraining": 3,  # 3: a model that goes on from a pretrained one draws other random numbers than that
     "cross-document perplexity": 1,
     "coreference": 1,
     "document matching": 1,
@@ -227,6 +227,14 @@ def read_made(name: str | os.PathLike[str]) -> dict[str, Any] | None:
         return made if isinstance(made, dict) else None
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def earlier_pretrainings(name: str | os.PathLike[str]) -> int:
+    """In how many runs of notebook 01 a model was trained, one after another; 0 if that is not known."""
+    made, count = read_made(name), 0
+    while made:
+        made, count = (made["parent"] or {}).get("made"), count + (made["experiment"] == "pretraining")
+    return count
 
 
 def lineage(made: Mapping[str, Any] | None, name: str) -> tuple[str, tuple[str, ...]]:

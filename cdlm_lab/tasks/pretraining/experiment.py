@@ -37,6 +37,7 @@ from cdlm_lab.runs.corpora import (
     tokenised_split,
 )
 from cdlm_lab.runs.evaluation import ItemTable, score_rows
+from cdlm_lab.runs.identity import earlier_pretrainings
 from cdlm_lab.runs.runs import ModelRun, Scores, StepSettings, once, report
 from cdlm_lab.runs.runs import train_model as train
 from cdlm_lab.runs.scores import Score
@@ -93,14 +94,14 @@ class PretrainingRun(ModelRun):
         print_passed_over(settings.corpus, train_split.passed_over)
         validation_split = tokenised_split(settings, "validation", **form)
         parts = {"variant": VARIANTS[settings.variant], "tokenizer": tokenizer}
-        size = training.steps * training.batch_size
+        more = {"size": training.steps * training.batch_size, "earlier": earlier_pretrainings(settings.model)}
         return cls(
             settings=settings,
             model=model,
             tokenizer=tokenizer,
             train_split=train_split,
             validation_split=validation_split,
-            train_examples=examples_of(train_split, "train", settings, size=size, **parts),
+            train_examples=examples_of(train_split, "train", settings, **more, **parts),
             validation_examples=examples_of(validation_split, "validation", settings, **parts),
             cache=cache,
         )

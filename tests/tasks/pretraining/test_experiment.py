@@ -351,15 +351,29 @@ def test_every_variant_is_measured_on_the_same_masked_tokens(
     assert counts == [0, 0, masked, prefix, masked]
 
 
-def test_no_variant_reads_what_its_base_has_read(small: Settings, prepared: PretrainingRun) -> None:
-    split, form = prepared.train_split, {"tokenizer": prepared.tokenizer, "size": 30}
-    given = [examples_of(split, "train", small, variant=variant, **form) for variant in VARIANTS.values()]
-    kinds = [examples.describe(0).cluster_ids for examples in given]
-    assert [len(set(ids)) == 1 for ids in kinds if len(ids) >= 3] == [False, True, False, True, True]
-    base, *others = ({examples[index]["input_ids"].tobytes() for index in range(30)} for examples in given)
-    assert not [number for number, read in enumerate(others) if base & read]
-    base, *others = ([examples.describe(index).row for index in range(30)] for examples in given)
-    assert others == [others[0]] * 4 != [base] * 4
+def test_no_model_reads_again_what_it_has_read(small: Settings, cache: Path, tmp_path: Path) -> None:
+    """A base, the variants that go on from it, and what goes on from one of those; one seed, one corpus."""
+
+    def trained(variant: str, model: str) -> str:
+        given = replace(small, variant=variant, model=model, run_folder=str(tmp_path / variant))
+        pretraining.train(pretraining.prepare(given, cache=cache))
+        return str(tmp_path / variant / MODEL_FOLDER)
+
+    base = trained("longformer", small.model)
+    starts = {"longformer": small.model, **dict.fromkeys(list(VARIANTS)[1:], base)}
+    given = [replace(small, variant=name, model=model, steps=15) for name, model in starts.items()]
+    given.append(replace(given[1], model=trained("cdlm", base)))
+    examples = [PretrainingRun.read(one, cache=cache).train_examples for one in given]
+    kinds = [some.describe(0).cluster_ids for some in examples]
+    assert [len(set(ids)) == 1 for ids in kinds if len(ids) >= 3] == [False, True, False, True, True, True]
+    of_base, *of_variants, of_last = ({one["input_ids"].tobytes() for one in some} for some in examples)
+    for read in of_variants:
+        assert not read & of_base
+        assert not read & of_last
+        assert not of_base & of_last
+    of_base, *of_variants, of_last = ([some.describe(i).row for i in range(30)] for some in examples)
+    assert of_variants == [of_variants[0]] * 4
+    assert len({tuple(rows) for rows in (of_base, of_variants[0], of_last)}) == 3
 
 
 def test_words_are_masked_in_training_and_tokens_in_evaluation(
