@@ -33,7 +33,8 @@ CONTRADICTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "contradiction-matching": {"CDLM is above Longformer at matching": "SciSumm"},
     "contradiction-ranks": {
-        "Global attention in training ranks": "ECB+; ECB+, models of 1,024 tokens; storyworld",
+        "Global attention in training ranks": "ECB+, models from mined clusters; ECB+; "
+        "ECB+, models of 1,024 tokens; storyworld",
     },
     "contradiction-joint-reading": {
         "Joint reading without": "WikiQA; WikiQA, equal updates; TREC-QA; "
