@@ -31,7 +31,9 @@ CONTRADICTIONS: Mapping[str, Mapping[str, str]] = {
         "Global masked tokens help (CDLM": "news, 4,096 tokens; news, 1,024 tokens",
         "Global masked tokens help where": "news, 4,096 tokens",
     },
-    "contradiction-matching": {"CDLM is above Longformer at matching": "SciSumm"},
+    "contradiction-matching": {
+        "CDLM is above Longformer at matching": "SciSumm; SciSumm, models from mined clusters"
+    },
     "contradiction-ranks": {
         "Global attention in training ranks": "ECB+, models from mined clusters; ECB+; "
         "ECB+, models of 1,024 tokens; storyworld",

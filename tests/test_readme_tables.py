@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import math
 import re
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from page_tables import TABLES
 from result_pages import stale_tables, tables_shown
 
+from cdlm_lab.progress import bars_after
 from cdlm_lab.views.answers import ForeignText
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,7 +72,7 @@ def test_what_the_python_of_a_readme_shows_is_what_comes(
     differences: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     examples = doctest.DocTestParser().get_doctest(shown, {}, "README", str(readme), 0)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), bars_after(math.inf):
         warnings.simplefilter("error", ForeignText)
         runner.run(examples, out=differences.append)
     assert runner.summarize(verbose=False).attempted >= least
