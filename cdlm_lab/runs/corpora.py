@@ -140,8 +140,7 @@ def examples_of(
             choices["words"] = word_pieces(tokenizer)
     if name == "train":
         continues = continuing_pieces(tokenizer) if settings.masking == "whole_words" else None
-        form = {"size": size, "earlier": earlier}
-        choices = {"documents": variant.documents, "continues": continues, **form}
+        choices = {"documents": variant.documents, "continues": continues, "size": size, "earlier": earlier}
     return CrossDocumentExamples(
         corpus=split.clusters,
         special=from_tokenizer(tokenizer),

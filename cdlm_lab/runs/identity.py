@@ -231,20 +231,20 @@ def read_made(name: str | os.PathLike[str]) -> dict[str, Any] | None:
 
 def earlier_pretrainings(name: str | os.PathLike[str]) -> int:
     """In how many runs of notebook 01 a model was trained, one after another; 0 if that is not known."""
-    made, count = read_made(name), 0
-    while made:
-        made, count = (made["parent"] or {}).get("made"), count + (made["experiment"] == "pretraining")
-    return count
+    return sum(made["experiment"] == "pretraining" for made in _chain(read_made(name)))
+
+
+def _chain(made: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """What made a model, what made the one that it began with, and so on."""
+    return [] if made is None else [made, *_chain((made["parent"] or {"made": None})["made"])]
 
 
 def lineage(made: Mapping[str, Any] | None, name: str) -> tuple[str, tuple[str, ...]]:
     """The language model from which a model comes, by its variant or else its name, and the tasks that it has
     learned since, in order; language modelling that went on counts. `made`: what made it; None = unknown."""
-    steps: list[tuple[str, str]] = []
-    while made is not None:
-        steps.insert(0, (made["experiment"], made["system"]))
-        parent = made["parent"] or {"name": "", "made": None}
-        made, name = parent["made"], parent["name"]
+    chain = _chain(made)
+    steps = [(one["experiment"], one["system"]) for one in reversed(chain)]
+    name = (chain[-1]["parent"] or {"name": ""})["name"] if chain else name
     languages = len(list(takewhile(lambda step: step[0] == "pretraining", steps)))
     of_base = [place for place, (_, variant) in enumerate(steps[:languages]) if variant != "longformer"]
     known = (of_base[0] if of_base else languages - 1) + 1

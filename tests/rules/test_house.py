@@ -17,7 +17,7 @@ LIBRARY, TESTS = house.read_modules("cdlm_lab"), house.read_modules("tests")
 # Most lines: of the library and the tests, of what an experiment reaches by its imports, of a task's folder.
 # They stand at what is there and fall but with a new feature; the aim is 34,000 and 34,000, 9,000, and for
 # tasks 3,000 (joint), 2,200 (coreference, matching) and 1,600.
-LINES = {"cdlm_lab": 52_405, "tests": 46_489}
+LINES = {"cdlm_lab": 52_404, "tests": 46_488}
 READING_PATH = 22_372
 TASKS = {
     "coreference": 3_555,

@@ -345,8 +345,8 @@ def facts(prepared: CoreferenceRun) -> list[tuple[str, str]]:
         training = _training_in_words(prepared)
     seconds, length, lost = _sample(prepared)
     looks = 1 + (settings.epochs if dev_judge(prepared) and not trained else 0)
-    unit, read = prepared.train_examples.UNIT, {one: len(prepared.examples[one]) for one in groups}
-    total = read["dev"] * looks + read["test"]
+    unit = prepared.train_examples.UNIT
+    total = len(prepared.examples["dev"]) * looks + len(prepared.examples["test"])
     times = f" ({looks} times)" if looks > 1 else ""
     scoring = f"{total:,} {unit}s of dev{times} and test; about {seconds_in_words(total * seconds)}"
     if unit == "reading":
